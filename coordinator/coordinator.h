@@ -52,5 +52,5 @@ void coordinator_handle_webhook(HttpExchange *x, void *coordinator); /* node-web
 
 bool coordinator_is_leader(const Coordinator *c);
 bool coordinator_is_synced(const Coordinator *c);
-/* Reports all that this process has not finished (wakeup.h). */
+/* Reports all unfinished work of this process (wakeup.h). */
 void coordinator_next_wakeup(const Coordinator *c, Wakeups *w);

@@ -607,7 +607,8 @@ static void unsend(Account *a) {
         hashmap_clear(a->dropped);
 }
 
-/* Sends nothing for a while. least_usec: the pause that the API server asks for; 0: none. */
+/* Pauses the account's writes for the backoff, or for least_usec if that is longer. least_usec: the pause
+ * that the API server asks for; 0: none. */
 static void hold(Account *a, usec_t least_usec) {
         usec_t pause = MAX(backoff_next(&a->backoff, a->ledger->env->random), least_usec);
 
@@ -923,8 +924,8 @@ static const char *const place_names[_REQUEST_PLACE_MAX] = {
         [REQUEST_WAITS] = "waits", [REQUEST_SENT] = "sent", [REQUEST_PARKED] = "parked",
 };
 
-/* Returns true if time alone, or a holder of which no event tells, may end a charge: but a DELETE whose Node
- * is being deleted. */
+/* Returns true if the budget has a charge that may end without an event. The deletion of the Node ends a
+ * DELETE charge once it has begun; each other charge ends by time, or with its holder. */
 static bool has_charge_to_watch(const BudgetLedger *l, const KubeNodeBudget *b) {
         for (size_t i = 0; i < b->n_charges; i++) {
                 const NodeCharge *c = b->charges + i;
@@ -980,7 +981,7 @@ void budget_ledger_next_wakeup(const BudgetLedger *l, Wakeups *w) {
                 report_account(a, w);
         for (HashmapIterator it = {}; l->leads && cluster_view_iterate_budgets(l->view, &it, &b);)
                 if (!hashmap_get(l->accounts,
-                                 b->object.meta.name)) /* without an account nobody writes its figures */
+                                 b->object.meta.name)) /* only an account writes the budget's status */
                         wakeups_unfinished(w, "figures of budget", b->object.meta.name, "no account",
                                            BUDGET_LEDGER_WAKEUP_USEC);
 }

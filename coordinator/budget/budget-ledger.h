@@ -92,6 +92,6 @@ const uint64_t *budget_ledger_answers(const BudgetLedger *l);
 /* Patches sent since the start, for tests. */
 uint64_t budget_ledger_n_patches(const BudgetLedger *l);
 /* Reports each request that has no answer, each status that is to be read or written, and each charge that
- * may end by time alone. A budget is looked at again within BUDGET_LEDGER_WAKEUP_USEC. */
+ * may end by time alone. The ledger evaluates a budget again within BUDGET_LEDGER_WAKEUP_USEC. */
 #define BUDGET_LEDGER_WAKEUP_USEC (3 * USEC_PER_MINUTE)
 void budget_ledger_next_wakeup(const BudgetLedger *l, Wakeups *w);

@@ -127,4 +127,4 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
  * currentHealthy >= desiredHealthy > 0. NULL: none, or several (then the API server answers 500 and says
  * so). */
 const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod); /* pod: of this view */
-void cluster_view_next_wakeup(const ClusterView *v, Wakeups *w); /* informer_next_wakeup() of each */
+void cluster_view_next_wakeup(const ClusterView *v, Wakeups *w); /* reports each informer */

@@ -205,7 +205,8 @@ static void ctl_drain_begin(CtlDrain *d) {
                 ctl_drain_fail_errno(d, r);
                 return;
         }
-        node_drain_wake(d->drain); /* its first result, with the number of pods, begins CTL_DRAIN_DRAINING */
+        /* The drain's first result has the number of pods, and begins CTL_DRAIN_DRAINING. */
+        node_drain_wake(d->drain);
 }
 
 void ctl_drain_see_budgets(CtlDrain *d) {
@@ -332,7 +333,7 @@ static bool is_worth_another_try(const ApiError *e) {
         return e->http == 409 || e->http == 0 || e->http == 429 || e->http >= 500;
 }
 
-/* Reads the Node again after a while. False: it does not, because the error stays or came too often. */
+/* Schedules another read of the Node. Returns false if no retry helps, or all retries are used up. */
 static bool ctl_drain_retry(CtlDrain *d, const ApiError *e) {
         usec_t delay = 0;
 
@@ -433,7 +434,7 @@ static void on_read(const KubeReply *reply, void *userdata) {
         char *text = NULL;
         int r = 0;
 
-        /* An API server that has not answered yet may be another one than the user means: no retry. */
+        /* No retry before the API server has answered once: the kubeconfig may name the wrong one. */
         if (reply->error && (reply->error->http > 0 || d->state != CTL_DRAIN_READING) &&
             !ctl_drain_state_is_end(d->state) && ctl_drain_retry(d, reply->error)) {
                 d->read = kube_call_free(d->read);

@@ -90,7 +90,7 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         return 0;
 }
 
-/* Returns true if the API server may answer a later request otherwise. */
+/* Returns true if a retry may succeed. http: status of the answer; 0: no answer. */
 static bool is_passing(unsigned http) {
         return http == 0 || http == 409 || http == 429 || http >= 500;
 }

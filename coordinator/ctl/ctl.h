@@ -81,8 +81,8 @@ struct Ctl {
 
 /* The verb is done: the loop ends. status: the process' exit status. */
 void ctl_finish(Ctl *ctl, int status);
-/* Finishes with EXIT_FAILURE. error: negative errno of a call that could not be made, which is printed; 0: the caller has printed
- * why. */
+/* Finishes with EXIT_FAILURE. error: negative errno of a call that could not be made, to print; 0: the
+ * caller has printed the reason. */
 void ctl_give_up(Ctl *ctl, int error);
 /* SIGINT and SIGTERM come by the loop from now on, to handler; whoever made the sources drops them. EXIT_INTERRUPTED is the
  * status then. */

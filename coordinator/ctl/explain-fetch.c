@@ -356,7 +356,7 @@ static void read_service(ExplainFetch *f) {
                             "whether the webhook's Service is there", NULL, take_nothing, service_is_absent);
 }
 
-/* -- the third and the fourth --------------------------------------------------------------------------- */
+/* -- the third and the fourth round --------------------------------------------------------------------- */
 
 static bool waits_for_volumes(const ExplainFacts *facts) {
         for (size_t i = 0; i < facts->claims.n_items; i++)

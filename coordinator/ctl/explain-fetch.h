@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * Brings the objects of ExplainFacts, in four rounds of calls that are made together:
+ * Fetches the objects of ExplainFacts, in four rounds. The calls of one round are made together:
  *
- *      the Node, its pods, NodePools, NodeDisruptionBudgets, Lease and its namespace, the webhook's configuration
- *      its NodeClaim, by the name that each NodePool would give it; the PDBs of its pods' namespaces; the webhook's Service
- *      all NodeClaims, where none was found so and there should be one
- *      VolumeAttachments, where its NodeClaim waits for them
+ *      1. the Node, its pods, NodePools, NodeDisruptionBudgets, the coordinator's Lease and its namespace,
+ *         the webhook's configuration
+ *      2. the Node's NodeClaim, by the name that each NodePool would give it; the PDBs of its pods'
+ *         namespaces; the webhook's Service
+ *      3. all NodeClaims, if round 2 has not found the NodeClaim and there should be one
+ *      4. VolumeAttachments, if the NodeClaim waits for them
  *
- * What may not be read, or is not there, is said in ExplainFacts.unknown, and the rest goes on.
+ * ExplainFacts.unknown names each object that is missing or must not be read. The fetch goes on without it.
  */
 
 #include "explain.h"

@@ -24,7 +24,7 @@ typedef struct TimelineVerb {
         size_t at;           /* of them: which is being asked for */
         char **claims;       /* of it: names of those whose Events are still to be asked for */
         size_t n_asked;
-        bool lacks_events; /* a list of its Events failed */
+        bool lacks_events; /* a list of Events failed: the timeline may be incomplete */
         KubeCall *call;
 } TimelineVerb;
 

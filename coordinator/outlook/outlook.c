@@ -507,7 +507,7 @@ void outlook_next_wakeup(const Outlook *o, Wakeups *w) {
         wakeups_key(w, o->queue, OUTLOOK_KEY);
         if (!o->is_changed || o->scene || !o->feed)
                 return;
-        /* The feed, too, may put the round off. */
+        /* The feed may postpone the round, too. No round begins before not_before_usec. */
         wakeups_unfinished(w, "outlook", "rounds", "something changed",
                            MAX(usec_sub(o->not_before_usec, now_of(o)), OUTLOOK_CHANGED_WAKEUP_USEC));
         wakeups_key(w, o->queue, OUTLOOK_KEY);

@@ -40,8 +40,9 @@ void outlook_pools_changed(Outlook *o);
 void outlook_view_changed(Outlook *o, bool stands);
 void outlook_measure(Outlook *o);
 void outlook_unmeasure(Metrics *m);
-/* Reports the rounds, which never end while a pool asks and the view is whole, and writes that are due. The
- * next turn, round or write begins within OUTLOOK_WAKEUP_USEC. */
+/* Reports the rounds and the writes that are due. Rounds repeat while a NodePool asks for them and all
+ * watches are synced. The next part of a round, round or write begins within OUTLOOK_WAKEUP_USEC. */
 #define OUTLOOK_WAKEUP_USEC (10 * USEC_PER_MINUTE)
-#define OUTLOOK_CHANGED_WAKEUP_USEC (61 * USEC_PER_SEC) /* the next round after a change */
+/* Maximum time from a change to the next round. */
+#define OUTLOOK_CHANGED_WAKEUP_USEC (61 * USEC_PER_SEC)
 void outlook_next_wakeup(const Outlook *o, Wakeups *w);

@@ -31,6 +31,7 @@ DEFINE_FREEP(QueueConfirm, queue_confirm_free);
 bool queue_confirm_knows(const QueueConfirm *c, const char *instance, const Notice *n);
 /* A notice was written as held: asks about it soon. */
 void queue_confirm_note_held(QueueConfirm *c);
-/* Reports the rounds: a question is asked, or the next round begins within QUEUE_CONFIRM_WAKEUP_USEC. */
+/* Reports the rounds of DescribeInstances. A request is under way, or the next round begins within
+ * QUEUE_CONFIRM_WAKEUP_USEC. */
 #define QUEUE_CONFIRM_WAKEUP_USEC (20 * USEC_PER_MINUTE)
 void queue_confirm_next_wakeup(const QueueConfirm *c, Wakeups *w);

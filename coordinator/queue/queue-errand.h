@@ -92,7 +92,7 @@ bool queue_errand_is_due(const QueueErrand *e);
 void queue_errand_step(QueueErrand *e);
 /* The object of this uid was written on by another errand. True: this one has waited for that, and is open again. */
 bool queue_errand_wake(QueueErrand *e, const char *uid);
-/* Reports the errand, unless it is done or waits. tick: the timer of the owner's steps. An errand that
- * nothing is under way for is stepped within QUEUE_ERRAND_WAKEUP_USEC. */
+/* Reports the errand, unless it is done or waits. tick: the timer of the owner's steps. The next step of an
+ * errand without a call under way is due within QUEUE_ERRAND_WAKEUP_USEC. */
 #define QUEUE_ERRAND_WAKEUP_USEC (15 * USEC_PER_SEC)
 void queue_errand_next_wakeup(const QueueErrand *e, const Timer *tick, Wakeups *w);

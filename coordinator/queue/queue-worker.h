@@ -79,7 +79,7 @@ QueueWorker *queue_worker_free(QueueWorker *w);
 DEFINE_FREEP(QueueWorker, queue_worker_free);
 /* Messages that there is work on. */
 size_t queue_worker_n_messages(const QueueWorker *w);
-/* Reports the poll of the queue, which never ends, each message and each request about messages. The next
- * poll begins, and each message is looked at, within QUEUE_WORKER_WAKEUP_USEC. */
+/* Reports the poll of the queue, which repeats for ever, each message and each request about messages. The
+ * next poll begins, and the worker checks each message, within QUEUE_WORKER_WAKEUP_USEC. */
 #define QUEUE_WORKER_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void queue_worker_next_wakeup(const QueueWorker *q, Wakeups *w);

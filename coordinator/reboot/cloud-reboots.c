@@ -550,8 +550,8 @@ CloudReboots *cloud_reboots_free(CloudReboots *c) {
         return mfree(c);
 }
 
-/* Returns true if the cloud is to be told now. Else a change of the Node, which the watch shows, comes
- * first. */
+/* Returns true if the coordinator is to ask the cloud for the reboot now. False: the Node has to change
+ * first, which the watch shows. */
 static bool is_due(const CloudReboot *x) {
         const KubeNode *n = cluster_view_node(x->owner->context->view, x->node);
         _cleanup_(reboot_case_done) RebootCase of = { 0 };

@@ -281,7 +281,7 @@ void event_acks_next_wakeup(const EventAcks *a, Wakeups *w) {
         for (HashmapIterator it = {}; hashmap_iterate(a->waits, &it, &event, (void **) &value);) {
                 const Wait *x = value;
 
-                if (x->why) /* the log has it, and Nodes are watched */
+                if (x->why) /* the reason is logged, and the watch of Nodes shows when it changes */
                         continue;
                 wakeups_unfinished(w, "acknowledgement of event", event, "not all nodes are drained",
                                    EVENT_ACKS_WAKEUP_USEC);

@@ -25,7 +25,7 @@ DEFINE_FREEP(EventAcks, event_acks_free);
 void event_acks_see_node(EventAcks *a, const char *name, const KubeNode *n);
 /* EVENT_ACKS_KEY is due. */
 void event_acks_reconcile(EventAcks *a);
-/* Reports the events of several machines for which a node is drained: they are judged again at the latest
- * when the log is to say why one waits, within EVENT_ACKS_WAKEUP_USEC. */
+/* Reports each event of several machines for which a node is drained. The coordinator evaluates the event
+ * again, and logs why the acknowledgement waits, within EVENT_ACKS_WAKEUP_USEC. */
 #define EVENT_ACKS_WAKEUP_USEC (3 * USEC_PER_MINUTE)
 void event_acks_next_wakeup(const EventAcks *a, Wakeups *w);

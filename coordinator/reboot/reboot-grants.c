@@ -65,7 +65,7 @@ struct RebootGrants {
         usec_t slot_usec;    /* the longest RebootSlotSec= there was: a reload may have made it shorter */
 };
 
-/* object-writes.h sends a write that is not seen again after this. */
+/* Time after which object-writes.h sends a write again if the watch has not shown it. */
 #define SEEN_WITHIN_USEC (10 * USEC_PER_MINUTE)
 
 /* -- entries -------------------------------------------------------------------------------------------- */
@@ -526,7 +526,7 @@ static void add_rest(StrBuf *b, size_t n) {
                 strbuf_addf(b, " and %zu more", n - NAMES_MAX);
 }
 
-/* Adds "n1 until 2026-11-21T05:03:00Z, n2 until ...". Returns how many hold a slot. */
+/* Adds "n1 until 2026-11-21T05:03:00Z, n2 until ...". Returns the number of nodes that hold a slot. */
 static size_t list_holders(const RebootGrants *g, StrBuf *b) {
         size_t i = 0;
         const Entry *e;
@@ -553,7 +553,8 @@ static size_t list_holders(const RebootGrants *g, StrBuf *b) {
 
 static const char waits_for_list[] = "Waits for a slot to reboot; the coordinator lists all Nodes first, to see which slots are in use";
 
-/* Empty: the NodeDisruptionBudgets are asked, and their answer is told when it comes. */
+/* Adds the reason why nodes wait for a slot. Adds nothing while only the NodeDisruptionBudgets have yet to
+ * admit one: their answer is reported when it comes. */
 static void why_waits(const RebootGrants *g, StrBuf *b) {
         unsigned max = g->context->config->max_concurrent_reboots;
         _cleanup_strbuf_ StrBuf holders = {};
@@ -611,7 +612,8 @@ static void tell_expired(RebootGrants *g, Entry *e) {
              "If it has not rebooted, ask again: systemctl restart vesper-reboot");
 }
 
-/* A list of all Nodes takes a moment: the log also gets the reason after it, and the list does not replace another reason. */
+/* Reports why the node waits. The first list of all Nodes is over soon, so the log gets the reason after it
+ * as well, and the reason "lists all Nodes first" never replaces another one. */
 static void tell_waits(RebootGrants *g, Entry *e, const char *why) {
         if (e->told && streq(why, waits_for_list))
                 return;
@@ -733,8 +735,8 @@ static void forget_unconcerned(RebootGrants *g) {
                 }
 }
 
-/* Those that a budget has refused are asked for again then. The queue keeps only the earliest of several times, so each pass sets it
- * anew. */
+/* Schedules the next request to the budgets for nodes that a budget has refused. The queue keeps only the
+ * earliest of several times, so each pass sets the time anew. */
 static void ask_again(RebootGrants *g, Entry *const *waiting, size_t n) {
         usec_t now = loop_now(g->context->env->loop), next = USEC_INFINITY;
 
@@ -826,8 +828,8 @@ RebootGrants *reboot_grants_free(RebootGrants *g) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* Returns true if the grant waits for a newer Node of a node in line: a write on it is under way, the view
- * is ahead of its entry, or the Node is to lose a stale grant first. */
+/* Returns true if the next grant waits for a newer version of a waiting Node: a write to the Node is under
+ * way, the watch has a newer version than the entry, or a stale grant is to be removed first. */
 static bool line_awaits_node(const RebootGrants *g) {
         const Entry *e;
 

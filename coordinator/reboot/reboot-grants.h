@@ -44,7 +44,7 @@ bool reboot_grants_has_slot(const RebootGrants *g, const char *node, const char 
 
 /* Nodes that hold a slot now, and that wait for one. */
 void reboot_grants_count(const RebootGrants *g, size_t *ret_held, size_t *ret_waiting);
-/* Reports the next grant, if a node waits and a slot is free, and each slot that time alone ends.
+/* Reports the next grant, if a node waits and a slot is free, and each slot that ends by time alone.
  * REBOOT_GRANTS_KEY is reconciled again within REBOOT_GRANTS_WAKEUP_USEC while a grant is due. */
 #define REBOOT_GRANTS_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void reboot_grants_next_wakeup(const RebootGrants *g, Wakeups *w);

@@ -73,9 +73,9 @@ void repairs_reconcile(Repairs *r);
 
 /* Nodes that are to be repaired and wait, and repairs that are not proved yet. */
 void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way);
-/* Reports each case that a rule is due for at some time, each question about a machine, and the proof of
- * repairs. A case is looked at within REPAIRS_WAKEUP_USEC from when it is due, and so is the proof from when
- * a repair that is under way ends. */
+/* Reports each unhealthy node for which a repair rule will be due, each describe of a machine, and the proof
+ * of repairs. A node is evaluated within REPAIRS_WAKEUP_USEC from the time when its rule is due. The proof
+ * is evaluated within REPAIRS_PROOF_WAKEUP_USEC while a repair is under way. */
 #define REPAIRS_WAKEUP_USEC (35 * USEC_PER_SEC)
 #define REPAIRS_PROOF_WAKEUP_USEC USEC_PER_HOUR
 void repairs_next_wakeup(const Repairs *r, Wakeups *w);

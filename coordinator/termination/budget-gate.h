@@ -25,6 +25,6 @@ BudgetAsk budget_ask_delete(const KubeNode *n, bool begun);
 /* Charged, or no budget selects it. The first call asks. */
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n);
 const char *budget_gate_message(const BudgetGate *g); /* what it waits for; NULL: it has not been told yet */
-/* Adds to the report of its owner what brings the answer: the request, which the ledger reports, or the
- * timer of the next one. */
+/* Adds the gate's wake-up to the report of its owner: the request under way, which the ledger reports, or
+ * the timer of the next request. */
 void budget_gate_add_wakeup(const BudgetGate *g, Wakeups *w);

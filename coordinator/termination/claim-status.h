@@ -52,4 +52,4 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
 void claim_status_hold(ClaimStatus *s);
 void claim_status_flush(ClaimStatus *s); /* what was not told yet is told at once */
 bool claim_status_is_told(const ClaimStatus *s);
-void claim_status_next_wakeup(const ClaimStatus *s, Wakeups *w); /* late_status_next_wakeup() */
+void claim_status_next_wakeup(const ClaimStatus *s, Wakeups *w); /* see late-status.h */

@@ -41,8 +41,8 @@ size_t heard_drains_under_way(const HeardDrains *h);
 size_t heard_drains_held(const HeardDrains *h);
 /* A pod of that node came, changed or went, as node_termination_on_pod(). */
 void heard_drains_on_pod(HeardDrains *h, const char *node, const KubePod *old, const KubePod *new);
-/* Reports each node that is drained for what the queue announced, with its drain, and each write for that.
- * Such a node is looked at again within HEARD_DRAIN_WAKEUP_USEC, unless its drain reports itself; its wait
- * for load balancers may be longer, if [Drain] says so. */
+/* Reports each node that is drained for a notice of the queue, its drain, and each write for it. The node is
+ * reconciled again within HEARD_DRAIN_WAKEUP_USEC, unless its drain reports itself. The wait for load
+ * balancers may be longer, if [Drain] configures that. */
 #define HEARD_DRAIN_WAKEUP_USEC (15 * USEC_PER_MINUTE)
 void heard_drains_next_wakeup(const HeardDrains *h, Wakeups *w);

@@ -26,4 +26,4 @@ DEFINE_FREEP(HeardStatuses, heard_statuses_free);
 /* Level-triggered. key: dirty again when there is more to say, or memory was short. */
 void heard_statuses_say(HeardStatuses *h, const KubeNode *n, const char *key, HeardSay say, const HeardWords *words);
 void heard_statuses_forget(HeardStatuses *h, const char *node); /* it is gone */
-void heard_statuses_next_wakeup(const HeardStatuses *h, Wakeups *w); /* late_status_next_wakeup() of each */
+void heard_statuses_next_wakeup(const HeardStatuses *h, Wakeups *w); /* see late-status.h */

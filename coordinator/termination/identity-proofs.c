@@ -235,7 +235,7 @@ void identity_proofs_next_wakeup(const IdentityProofs *p, Wakeups *w) {
 
         HASHMAP_FOREACH (x, p->map) {
                 if (x->state == IDENTITY_PROOF_PROVED ||
-                    (!x->call && x->again_usec == 0)) /* nothing to ask about yet */
+                    (!x->call && x->again_usec == 0)) /* no describe is to be sent yet */
                         continue;
                 wakeups_unfinished(w, "proof of node", x->node,
                                    x->state == IDENTITY_PROOF_UNPROVED ? "unproved" : "pending",

@@ -44,7 +44,7 @@ IdentityProof identity_proofs_ask(IdentityProofs *p, const KubeNode *n, const Ku
                                   const KubeNodePool *pool, const char *key);
 /* The Node is gone, or not ours any more. */
 void identity_proofs_forget(IdentityProofs *p, const char *node);
-/* Reports each proof that is asked for: a describe is under way, or the next one begins within
+/* Reports each proof that a reconcile needs. A describe is under way, or the next one begins within
  * IDENTITY_PROOF_WAKEUP_USEC. */
 #define IDENTITY_PROOF_WAKEUP_USEC (15 * USEC_PER_MINUTE)
 void identity_proofs_next_wakeup(const IdentityProofs *p, Wakeups *w);

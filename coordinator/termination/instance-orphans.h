@@ -48,7 +48,7 @@ DEFINE_FREEP(InstanceOrphans, instance_orphans_free);
 /* INSTANCE_ORPHANS_KEY is due. */
 void instance_orphans_reconcile(InstanceOrphans *o);
 void instance_orphans_measure(const InstanceOrphans *o);
-/* Reports the lists of instances, which never end, if any provider lists: the next one begins within
+/* Reports the lists of instances, which repeat for ever, if a provider can list. The next one begins within
  * INSTANCE_ORPHANS_WAKEUP_USEC. */
 #define INSTANCE_ORPHANS_WAKEUP_USEC (10 * USEC_PER_MINUTE)
 void instance_orphans_next_wakeup(const InstanceOrphans *o, Wakeups *w);

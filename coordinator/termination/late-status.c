@@ -21,8 +21,10 @@ typedef struct LateCondition {
         ConditionStatus status;
         usec_t transition_usec;
         uint64_t changed; /* number of the change */
-        bool is_found; /* the object has it from an earlier coordinator: written with the others, so that it keeps its
-                          observedGeneration, and compared with the object each time */
+        /* The object has the condition from an earlier coordinator. Each write of other conditions repeats
+         * it, so that it keeps its observedGeneration. Each late_status_set_condition() compares it with the
+         * object. */
+        bool is_found;
 } LateCondition;
 
 /* Changes are numbered: what was taken, what is under way and what is new are three numbers. */
@@ -177,8 +179,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
         LateStatus *s = userdata;
         unsigned http = reply->error ? reply->error->http : 0;
 
-        /* An API server that has just started answers 404 about custom resources, too, until it has read their definitions. 422 of a patch
-         * that names the uid: another object has the name now. */
+        /* A 404 alone does not prove that the object is gone: an API server that has just started answers
+         * 404 for custom resources until it has read their definitions. A 422 to a patch with a uid means
+         * that another object has the name now. */
         s->over = (http == 404 && !s->o.object_now(s->o.userdata)) || (http == 422 && status_patch_type(s->o.kind) == KUBE_PATCH_STRATEGIC);
         if (http == 422 && !s->over && !s->warned) {
                 s->warned = true;

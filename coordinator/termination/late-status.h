@@ -57,7 +57,7 @@ void late_status_hold(LateStatus *s);
 void late_status_flush(LateStatus *s); /* what was not told yet is told at once */
 bool late_status_is_told(const LateStatus *s);
 void late_status_end(LateStatus *s);   /* the object is gone: nothing is told any more */
-/* Reports a change that the API server has not taken yet. It is sent, or sent again, within
+/* Reports a change that the API server has not accepted yet. The change is sent, or sent again, within
  * LATE_STATUS_WAKEUP_USEC. */
 #define LATE_STATUS_WAKEUP_USEC USEC_PER_MINUTE
 void late_status_next_wakeup(const LateStatus *s, Wakeups *w);

@@ -106,8 +106,9 @@ bool machine_end_has_answered(const MachineEnd *m); /* the last describe has end
 /* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
  * "CloudUnavailable", "IdentityUnproved", ... */
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason);
-/* Reports the machine while a question is asked, or its end was asked for and is not over. ASKING is the
- * owner's to report: the owner confirms. A timer of the backoff is due within MACHINE_END_WAKEUP_USEC. */
+/* Reports the machine while a describe is under way, or a requested termination is not complete. The owner
+ * reports the state ASKING, because the owner confirms. The backoff timer is due within
+ * MACHINE_END_WAKEUP_USEC. */
 #define MACHINE_END_WAKEUP_USEC (15 * USEC_PER_MINUTE)
 void machine_end_next_wakeup(const MachineEnd *m, Wakeups *w);
 /* Returns true if machine_end_next_wakeup() reports the machine, so that its owner hears of the result. */

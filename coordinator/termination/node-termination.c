@@ -753,7 +753,7 @@ static bool drain_will_report(const NodeDrain *d) {
         return d && node_drain_will_report(d);
 }
 
-/* What wakes the removal in its state, besides its key and answers to its writes. */
+/* Returns true if something besides the key and the answers to writes wakes the removal in its state. */
 static bool has_other_wakeup(const NodeTermination *t, const KubeNode *n) {
         switch (t->state) {
         case NODE_TERMINATION_PAUSED:
@@ -762,7 +762,8 @@ static bool has_other_wakeup(const NodeTermination *t, const KubeNode *n) {
         case NODE_TERMINATION_DRAINING:
                 return drain_will_report(t->drain.own);
         case NODE_TERMINATION_TERMINATING:
-                if (!t->machine.end) /* a person has to change the Node */
+                /* The providerID names another Node: the removal waits until a person changes it. */
+                if (!t->machine.end)
                         return n && machine_named_for_another(n);
                 return machine_end_will_report(t->machine.end) ||
                        (machine_end_asks(t->machine.end) && drain_will_report(t->drain.own));

@@ -74,8 +74,9 @@ const char *node_termination_claim(const NodeTermination *t);          /* its na
 /* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that
  * has only just come into view began now. Pure. */
 usec_t node_termination_begun(const KubeNode *n, usec_t wall_now_usec);
-/* Reports the removal, its drain, its machine, and what is to be written of it. queue: where
+/* Reports the removal, its drain, its machine, and each write that is due for it. queue: the queue in which
  * context->requeue() marks the node. A removal that no call, watch or other module will wake is reconciled
- * again within NODE_TERMINATION_WAKEUP_USEC; its wait for load balancers may be longer, if [Drain] says so. */
+ * again within NODE_TERMINATION_WAKEUP_USEC. The wait for load balancers may be longer, if [Drain]
+ * configures that. */
 #define NODE_TERMINATION_WAKEUP_USEC (15 * USEC_PER_MINUTE)
 void node_termination_next_wakeup(const NodeTermination *t, const WorkQueue *queue, Wakeups *w);

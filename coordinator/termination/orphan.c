@@ -475,7 +475,7 @@ void orphans_next_wakeup(const Orphans *o, Wakeups *w) {
                 wakeups_await(w, !o->view_stands || (x->machine && machine_end_will_report(x->machine)));
                 wakeups_await(w,
                               object_writes_are_under_way(o->writes, &kube_node_claim_kind, NULL, x->name));
-                /* Somebody else's finalizer keeps it. */
+                /* The NodeClaim is being deleted, and only the finalizer of another controller keeps it. */
                 wakeups_await(w, claim && claim->object.meta.deletion_usec > 0 &&
                               !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION));
                 if (x->machine)

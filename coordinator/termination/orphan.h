@@ -41,7 +41,7 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
 /* The view lost its watches, or has them back: absences are counted anew. It stands at first. */
 void orphans_view_changed(Orphans *o, bool stands);
 size_t orphans_size(const Orphans *o); /* claims without Node */
-/* Reports each orphan, its machine and its status. An orphan is looked at again within ORPHAN_WAKEUP_USEC,
- * unless the view is not whole: then all of them are as soon as it is. */
+/* Reports each orphan, its machine and its status. An orphan is reconciled again within ORPHAN_WAKEUP_USEC.
+ * While a watch is not synced nothing is reconciled; once all are, every orphan is. */
 #define ORPHAN_WAKEUP_USEC (13 * USEC_PER_MINUTE)
 void orphans_next_wakeup(const Orphans *o, Wakeups *w);

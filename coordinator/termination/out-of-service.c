@@ -22,7 +22,8 @@ typedef struct Silence {
         OutOfServiceProof proof;
         MachineEnd *machine; /* the question under way (machine-look.h); NULL: none is */
         Backoff backoff;
-        bool is_ending;     /* as of the last look: its machine is told to end, and nothing is asked for */
+        /* The machine was being terminated at the last reconcile, so no describe is sent. */
+        bool is_ending;
 } Silence;
 
 struct OutOfService {

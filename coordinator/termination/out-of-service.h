@@ -41,8 +41,8 @@ DEFINE_FREEP(OutOfService, out_of_service_free);
 void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *n, bool ending, const char *key);
 /* The view lost its watches, or has them back: silences are counted anew. It stands at first. */
 void out_of_service_view_changed(OutOfService *o, bool stands);
-/* Reports each node that is not Ready and for which the provider is to be asked, and the question. The node
- * is looked at again within OUT_OF_SERVICE_WAKEUP_USEC, unless the view is not whole: then all of them are
- * as soon as it is. */
+/* Reports each node that is not Ready and whose machine the provider is to describe, and the describe. The
+ * node is reconciled again within OUT_OF_SERVICE_WAKEUP_USEC. While a watch is not synced nothing is
+ * reconciled; once all are, every such node is. */
 #define OUT_OF_SERVICE_WAKEUP_USEC (7 * USEC_PER_MINUTE)
 void out_of_service_next_wakeup(const OutOfService *o, Wakeups *w);

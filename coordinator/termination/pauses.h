@@ -39,8 +39,8 @@ void pauses_note_trouble(Pauses *p);
 /* For its condition. True: paused, *ret_message says how (to be freed; NULL: no memory). False: not; *ret_reason is
  * "Resuming..." while that goes on, else NULL. *ret_reason is static. */
 bool pauses_condition(const Pauses *p, const KubeNodePool *pool, const char **ret_reason, char **ret_message);
-/* Reports each node that waits for its turn, unless a person has paused its removal, and each pause that was
- * lifted and whose pace goes on. The next turn, or the next look at the pace, comes within
+/* Reports each node that waits for its turn after a pause, unless a person has paused its removal again.
+ * Also reports each lifted pause whose nodes still begin one by one. The next turn comes within
  * PAUSES_WAKEUP_USEC. */
 #define PAUSES_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void pauses_next_wakeup(const Pauses *p, Wakeups *w);

@@ -29,4 +29,4 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
 bool pool_statuses_set_repair_held(PoolStatuses *p, const char *pool, const char *reason, const char *message);
 /* The pool is gone. */
 void pool_statuses_forget(PoolStatuses *p, const char *pool);
-void pool_statuses_next_wakeup(const PoolStatuses *p, Wakeups *w); /* late_status_next_wakeup() of each */
+void pool_statuses_next_wakeup(const PoolStatuses *p, Wakeups *w); /* see late-status.h */

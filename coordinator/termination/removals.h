@@ -45,5 +45,5 @@ usec_t removals_due(const Removals *r, const char *node);
 /* The gauges, for one page of metrics. */
 void removals_measure(Removals *r);
 void removals_unmeasure(Metrics *m); /* whoever leads next measures them */
-/* node_termination_next_wakeup() of each */
+/* Reports each removal (node-termination.h). */
 void removals_next_wakeup(const Removals *r, const WorkQueue *queue, Wakeups *w);

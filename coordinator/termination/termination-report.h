@@ -51,4 +51,4 @@ void termination_report_rate_limited(TerminationReport *r);
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays);
 void termination_report_node_gone(TerminationReport *r); /* there are no conditions to write any more */
 void termination_report_finished(TerminationReport *r, usec_t took_usec);
-void termination_report_next_wakeup(const TerminationReport *r, Wakeups *w); /* late_status_next_wakeup() */
+void termination_report_next_wakeup(const TerminationReport *r, Wakeups *w); /* see late-status.h */

@@ -120,7 +120,7 @@ bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const 
                 voluntary_deletes_forget(d, n->object.meta.name);
                 w = NULL;
         }
-        if (w && !streq(w->key, key) && free_and_strdup(&w->key, key) < 0) { /* whoever asked last is told */
+        if (w && !streq(w->key, key) && free_and_strdup(&w->key, key) < 0) { /* the answer marks the key of the last caller */
                 work_queue_note_lost(d->queue);
                 return false;
         }
@@ -129,9 +129,10 @@ bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const 
         if (!budget_ledger_concerns(d->context->ledger, &question))
                 return true;
         if (w && w->request)
-                return false; /* its answer marks the key */
+                return false; /* the answer to the request marks the key */
         if (w && now < w->refused_until_usec) {
-                mark_dirty(w, w->refused_until_usec); /* this run of the key has served the earlier wish */
+                /* This reconcile has consumed the earlier time of the key. */
+                mark_dirty(w, w->refused_until_usec);
                 return false;
         }
         if (w && now < w->admitted_until_usec)

@@ -111,7 +111,7 @@ static void on_timer(Timer *t, void *userdata) {
                 if (b->leads && b->wanted && c && c->n_webhooks > 0 && !has_it(b, c))
                         write_bundle(b, c);
                 else
-                        b->told = mfree(b->told); /* the next failure is a new one */
+                        b->told = mfree(b->told); /* the next failure is logged again */
         }
         b->changed(b->userdata);
 }

@@ -140,7 +140,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         CertificateKeeper *k = userdata;
         const ApiError *e = reply->error;
 
-        /* The watch brings it sooner. */
+        /* The timer is only a fallback: the watch shows the written Secret sooner. */
         timer_arm_in(k->timer, MAX(k->news ? 0 : RETRY_USEC, e ? e->retry_after_usec : 0));
         if (!e) {
                 k->told = mfree(k->told);
@@ -249,7 +249,7 @@ static void decide(CertificateKeeper *k) {
         if (p.step == CERTIFICATE_GOOD) {
                 timer_arm_in(k->timer, MIN(usec_sub(p.until_usec, now), LOOK_USEC));
                 if (k->server_usec > 0)
-                        k->told = mfree(k->told); /* the next failure is a new one */
+                        k->told = mfree(k->told); /* the next failure is logged again */
         } else if (p.step == CERTIFICATE_MAKE || k->leads)
                 carry_out(k, o ? &s : NULL, p, o, now);
         else
