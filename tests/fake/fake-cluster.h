@@ -45,7 +45,7 @@ typedef struct FakeClusterOptions {
         usec_t heartbeat_usec;  /* of Leases in kube-node-lease; 0: none are written */
         usec_t pod_gc_usec;     /* node gone until its pods are; 0: 40 s */
         usec_t detach_usec;     /* of a volume that no pod needs any more; 0: 2 s */
-        bool even;              /* no delay is drawn: each is the average one */
+        bool even;              /* each delay is the average one, not a random one */
 } FakeClusterOptions;
 
 /* Loop and random are borrowed and outlive the cluster. Namespaces default, kube-system, kube-public,

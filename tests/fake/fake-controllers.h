@@ -76,5 +76,5 @@ bool fake_volumes_attached(FakeCluster *c, const cJSON *pod);
 bool fake_pod_is_terminal(const cJSON *pod);
 bool fake_tolerates(const cJSON *pod, const cJSON *taint);
 char *fake_random_suffix(Random *r, char ret[6]);
-/* random_jitter(), or usec itself where FakeClusterOptions.even says so. */
+/* Returns random_jitter(), or usec unchanged if FakeClusterOptions.even is set. */
 usec_t fake_cluster_jitter(FakeCluster *c, usec_t usec, unsigned permille);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * VESPER_MUTANT=NUMBER turns one planted mistake on. VESPER_MUTANTS_REACHED=FILE names a file with one byte for each place: a
- * program sets the byte of each place that it reaches. The mapping is shared, so a program that dies has marked its places, too.
+ * VESPER_MUTANT=NUMBER turns one planted mistake on. VESPER_MUTANTS_REACHED=FILE names a file with one byte
+ * for each place: a program sets the byte of each place that it reaches. The mapping is shared, so a program
+ * that dies has marked its places, too.
  */
 
 #include "mutant.h"

@@ -6,5 +6,5 @@
 extern unsigned char *mutant_reached;
 extern int mutant_planted;
 
-/* Marks the place as reached. True if its mistake is on. */
+/* Marks the place as reached. Returns true if its mistake is on. */
 #define MUTANT(number) (mutant_reached[number] = 1, mutant_planted == (number))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Would the tests notice a stranger's mistake? Plants one-line mistakes at random places of agent/, coordinator/ and shared/,
-one at a time, and runs the tests that reach the place until one fails.
+"""Measures whether the tests notice a stranger's mistake. Plants one-line mistakes at random places of
+agent/, coordinator/ and shared/, one at a time, and runs the tests that reach the place until one fails.
 
     mutate.py [N] [SEED] [PATH...]   N mistakes (default 40), in these files or folders; SEED is drawn from HEAD by default
-    --since COMMITS                  only in lines that the last so many commits changed
-    --only FILE:LINE:COLUMN:KIND     this mistake alone
+    --since COMMITS                  only in lines that the last COMMITS commits changed
+    --only FILE:LINE:COLUMN:KIND     only this mistake
     --list                           print the places and end
-    --jobs N                         so many programs at a time (default 2)
+    --jobs N                         run N programs at a time (default 2)
     --keep DIR                       keep the copy for the next run, in DIR/patches a patch for each mistake, and in
                                      DIR/scratch the output of each test that found one
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which mistakes places.py finds in a small C file, their texts with and without a switch, and what it leaves alone. Each row of
-equivalent.txt has to name a line of the tree, and a reason."""
+"""Checks which mistakes places.py finds in a small C file and which places it leaves alone, and the texts with and
+without a switch. Each row of equivalent.txt has to name a line of the tree, and a reason."""
 
 import os
 import sys

@@ -144,7 +144,8 @@ def play_test(tree, test):
     """("-", what has failed), or None; and 1."""
     program = program_of(test)
     try:
-        done = subprocess.run([os.path.join(tree.build, program)] + test.split()[1:], cwd=tree.source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run([os.path.join(tree.build, program)] + test.split()[1:], cwd=tree.source,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=STANDSTILL)
     except subprocess.TimeoutExpired:
         raise Trouble(f"{program} came to no end in {STANDSTILL} s: a standstill, or a machine too busy to tell") from None

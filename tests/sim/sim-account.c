@@ -20,7 +20,7 @@ typedef struct Line {
 
 struct SimAccount {
         SimWorld *world;
-        Hashmap *names; /* name of the world -> the word in its place, static */
+        Hashmap *names; /* name of a machine, claim or coordinator -> the word that replaces it, static */
         size_t machine;
         usec_t begun_wall_usec;
         Line *lines;
@@ -28,7 +28,7 @@ struct SimAccount {
         StrBuf text;
         char **calls;
         Hashmap *known_calls;
-        char *answered; /* the call that gets another answer; NULL: none */
+        char *answered; /* the call that gets the test's answer instead of its own; NULL: none */
         HttpFault answer;
         unsigned n_answers;
 };
@@ -75,7 +75,8 @@ static void name(SimAccount *a, const char *of_world, const char *word) {
         assert(r >= 0);
 }
 
-/* Before each line, as claims and boots come and go. */
+/* Learns the names of machines, claims and coordinators. Called before each line, because claims and boots
+ * come and go. */
 static void name_machines(SimAccount *a) {
         SimWorld *w = a->world;
 
@@ -103,8 +104,8 @@ void sim_account_begin(SimAccount *a, size_t machine) {
 
 /* -- words ------------------------------------------------------------------------------------- */
 
-/* Returns the size of the text's first characters that look like this pattern: '0' is a digit, 'x' a hexadecimal digit, any
- * other character itself. 0: they do not. */
+/* Returns the size of the text's first characters that match the pattern; 0: they do not. In a pattern '0'
+ * matches a digit, 'x' a hexadecimal digit, any other character itself. */
 static size_t match(const char *text, const char *end, const char *pattern) {
         const char *p = text;
 
@@ -127,7 +128,7 @@ static size_t match_time(const char *p, const char *end) {
         return p + n < end && p[n] == 'Z' ? n + 1 : n;
 }
 
-/* A number with its unit: "12 s", "1.5 s", "3min". */
+/* Matches a number with its unit: "12 s", "1.5 s", "3min". */
 static size_t match_duration(const char *p, const char *end) {
         static const char *const units[] = { "ms", "min", "s", "h", "seconds", "minutes", "hours" };
         const char *q = p;
@@ -169,14 +170,15 @@ static bool is_number(const char *p, size_t n) {
         return n > 0;
 }
 
-/* Pods of "web" and "w0" to "w7" have five letters behind that, or a number. */
+/* Returns true for the name of a pod of the workloads "web" and "w0" to "w7": five letters, or a number,
+ * follow the workload's name. */
 static bool is_pod(const char *p, size_t n) {
         size_t prefix = n > 4 && memcmp(p, "web-", 4) == 0 ? 4 : n > 3 && p[0] == 'w' && isdigit((unsigned char) p[1]) && p[2] == '-' ? 3 : 0;
 
         return prefix > 0 && (n == prefix + 5 || is_number(p + prefix, n - prefix));
 }
 
-/* Returns what stands in a word's place, or NULL if the word stays. key: the word before it. */
+/* Returns the replacement of a word, or NULL if the word stays. key: the word before it. */
 static const char *replace(const SimAccount *a, const char *p, size_t n, const char *key) {
         static const char *const counted[] = { "resourceVersion", "timeoutSeconds", "observedGeneration", "generation" };
         _cleanup_free_ char *word = MUST(strndup(p, n));
@@ -205,8 +207,8 @@ static size_t word_size(const char *p, const char *end) {
         return n;
 }
 
-/* Adds the word at p, or what stands in its place: of "i-0123-terminate-4567", the longest beginning that is known. Returns its
- * size. */
+/* Adds the word at p, or its replacement. If only a part of a word like "i-0123-terminate-4567" is known,
+ * replaces the longest known beginning. Returns the size of the text that was handled. */
 static size_t add_word(const SimAccount *a, const char *p, const char *end, const char *key, StrBuf *b) {
         size_t size = word_size(p, end);
 
@@ -236,7 +238,7 @@ static void add_time(const SimAccount *a, const char *p, size_t n, StrBuf *b) {
                 strbuf_addf(b, "T%+lld", ((long long) usec - (long long) a->begun_wall_usec) / (long long) USEC_PER_SEC);
 }
 
-/* Where a word begins. */
+/* Adds the time, duration or word that begins at p. Returns its size. */
 static size_t add_value(const SimAccount *a, const char *p, const char *end, const char *key, bool is_exact, StrBuf *b) {
         size_t n;
 
@@ -277,7 +279,8 @@ static char *normalize(const SimAccount *a, const char *text, size_t size, bool 
 
 /* -- lines ------------------------------------------------------------------------------------- */
 
-/* Which coordinator leads, or is asked by a webhook, differs from round to round. */
+/* Returns the name of the process's role. All coordinators share one name, because another one may lead, or
+ * answer the webhook, in the next round. */
 static const char *actor(const SimAccount *a, const SimProcess *p) {
         if (p->kind == SIM_COORDINATOR)
                 return "coordinator";
@@ -300,7 +303,8 @@ static void add(SimAccount *a, const SimProcess *p, const char *about, bool is_u
 }
 
 static bool is_left_out(const HttpRequest *request) {
-        static const char *const of_the_moment[] = { "/leases", "watch=true", "limit=500", "169.254.169.254", "//127.0.0.1", "/127.0.0.1:10250", "/version" };
+        static const char *const of_the_moment[] = { "/leases", "watch=true", "limit=500", "169.254.169.254",
+                                                     "//127.0.0.1", "/127.0.0.1:10250", "/version" };
 
         for (size_t i = 0; i < ELEMENTSOF(of_the_moment); i++)
                 if (strstr(request->url, of_the_moment[i]))
@@ -308,7 +312,7 @@ static bool is_left_out(const HttpRequest *request) {
         return request->body_size > 0 && memmem(request->body, request->body_size, "WaitTimeSeconds", strlen("WaitTimeSeconds"));
 }
 
-/* Adds "Normal Drained of Node n1: ..." */
+/* Adds a line like "Normal Drained of Node n1, count 1: ..." */
 static void add_event(SimAccount *a, const SimProcess *p, const HttpRequest *request) {
         cJSON *event = cJSON_ParseWithLength(request->body, request->body_size);
         _cleanup_free_ char *line = MUST(strf("%s %s of %s %s, count %d: %s", strempty(fj_string(event, "type", NULL)),
@@ -322,7 +326,8 @@ static void add_event(SimAccount *a, const SimProcess *p, const HttpRequest *req
         cJSON_Delete(event);
 }
 
-/* "PATCH nodes/n1/status": without the host, the API group and the query that names the writer. */
+/* Returns a text like "PATCH nodes/n1/status", without the host, the API group and the query that names the
+ * writer. */
 static char *subject_of(const HttpRequest *request) {
         static const char *const prefixes[] = { "api/api/v1/", "api/apis/vesper.sh/v1alpha1/", "api/apis/policy/v1/", "api/" };
         const char *url = request->url + strcspn(request->url, ":"), *writer;
@@ -352,7 +357,8 @@ static void add_request(SimAccount *a, const SimProcess *p, const HttpRequest *r
 
 /* -- other answers ----------------------------------------------------------------------------- */
 
-/* Evictions, Events and statuses are one call each, whatever their bodies say. */
+/* Returns true if requests with other bodies are other calls. Evictions of one pod, Events, and writes of
+ * one status are one call each. */
 static bool tells_bodies_apart(const HttpRequest *request) {
         return !is_left_out(request) && request->method != HTTP_GET && !strstr(request->url, "/events?") && !strstr(request->url, "/eviction") &&
                !strstr(request->url, "/status?");
@@ -405,7 +411,8 @@ unsigned sim_account_answers_left(const SimAccount *a) {
         return a->n_answers;
 }
 
-/* A merge patch adds a member at the end: the order of members tells which write came first. */
+/* Sorts the members by name. A merge patch adds a member at the end, so the order shows which write came
+ * first. */
 static void sort_members(cJSON *o) {
         cJSON *sorted = cJSON_IsObject(o) ? cJSON_CreateObject() : NULL, *child;
 
@@ -426,7 +433,8 @@ static void sort_members(cJSON *o) {
         }
 }
 
-/* Without what only counts changes. */
+/* Adds the object without resourceVersion, managedFields and generation, which only show how often it
+ * changed. */
 static void add_object(const SimAccount *a, const FakeResource *resource, const cJSON *object, StrBuf *b) {
         static const char *const of_metadata[] = { "resourceVersion", "managedFields", "generation" };
         cJSON *o = fj_copy(object), *metadata = fj_object(o, "metadata");

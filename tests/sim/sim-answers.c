@@ -9,20 +9,21 @@
 #include "strv.h"
 
 /*
- * Each story is played once for each of its calls and each answer that this call can get instead of its own. It has to end as without
- * that, only later: the same objects, and the same machines. The calls come from the story's own account, so a new call is covered by
- * itself. A call that several stories make is tried in the first of them.
+ * Plays each story once for each of its calls and each answer that the call can get instead of its own. The
+ * story has to end as without that answer, only later: with the same objects and the same machines. The
+ * calls come from the story's own account, so a new call is covered without a change here. A call that
+ * several stories make is tried in the first of them.
  *
- *      sim-answers                       all of them
- *      sim-answers --every N             each Nth
+ *      sim-answers                       plays all of them
+ *      sim-answers --every N             plays each Nth
  *      sim-answers --story NAME [--call N] [--answer NAME] [--trace]
  */
 
 #define SEED 1u
-/* How many times as long as usual a step may take: a time-out and the longest backoff fit in. */
+/* Factor by which a step may take longer than usual: a time-out and the longest backoff fit in. */
 #define PATIENCE 8u
 #define TROUBLE_USEC (2 * USEC_PER_HOUR)
-/* Longer than any call waits. */
+/* Delay of an answer that is longer than the time-out of each call. */
 #define LATE_USEC (2 * USEC_PER_MINUTE)
 
 static const struct Answer {
@@ -92,7 +93,7 @@ static char *play(const SimStory *s, const char *call, const struct Answer *answ
         return wrong;
 }
 
-/* The figures of a condition leave out an eviction whose answer is lost. */
+/* Replaces the number of evicted pods in conditions, which leaves out an eviction whose answer is lost. */
 static void hide_evicted(char **lines) {
         STRV_FOREACH (line, lines)
                 for (char *p = *line; (p = strstr(p, " evicted")); p++)
@@ -100,7 +101,7 @@ static void hide_evicted(char **lines) {
                                 *--digit = 'N';
 }
 
-/* The first line of either state that the other has not. */
+/* Returns the first line of either state that the other one lacks. */
 static char *difference(const char *expected, const char *state) {
         _cleanup_strv_free_ char **a = NULL, **b = NULL;
         int r = strv_split(expected, "\n", &a);

@@ -4,8 +4,8 @@
 #include "sim-process.h"
 #include "wakeup.h"
 
-/* Processes say of themselves what they wait for (wakeup.h): a daemon that waits for nothing shows that at
- * once, and not only where a world happens to wait for what it should do. */
+/* Checks that each unfinished thing of a daemon has something that wakes it, by the daemon's own report
+ * (wakeup.h). So a missing wake-up is found at once, also in worlds that never wait for its result. */
 
 #define ASK_USEC USEC_PER_SEC
 

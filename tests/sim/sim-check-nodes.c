@@ -46,8 +46,9 @@ static SimMachine *machine_of(SimCheck *c, const cJSON *o) {
         return NULL;
 }
 
-/* A person keeps the Node from vesper, took its pool's label off or deleted the pool; or did a moment ago. Of a Node that is being removed the finalizer
- * stays all the same. */
+/* Returns true if a person has excluded the Node from vesper, removed the label of its NodePool or deleted
+ * the NodePool, now or a moment ago. Returns false for a Node that is being deleted, which keeps its
+ * finalizer. */
 static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old) {
         size_t i = sim_check_index(c, m);
         const cJSON *node = sim_world_node(c->world, i);

@@ -141,7 +141,8 @@ void sim_check_exec_accepted(SimCheck *c, const SimProcess *p, const SimMachine 
 void sim_check_exec_saw_end(SimCheck *c, const SimProcess *p, const SimMachine *m, bool clean);
 /* status: of the request of this step, as it was answered; 0: there was none. */
 void sim_check_after_step(SimCheck *c, unsigned status);
-/* After a step of the process: at most once a second it is asked what it waits for. */
+/* Called after a step of the process. Checks at most once a second that the process has something that wakes
+ * it (wakeup.h). */
 void sim_check_asleep(SimCheck *c, SimProcess *p);
 
 /* Nothing of ours goes on: what is left over, and whether more requests than these were sent. */

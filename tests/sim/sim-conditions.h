@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Conditions that scenarios and stories wait for. Those of one machine get its index by machine_arg(). */
+/* Conditions that scenarios and stories wait for. Conditions of one machine get its index by
+ * machine_arg(). */
 
 #include "sim-process.h"
 #include "sim-world.h"
@@ -12,7 +13,7 @@ static inline void *machine_arg(size_t machine) {
         return (void *) (uintptr_t) machine;
 }
 
-/* Of the one ReplicaSet, or of the workloads. */
+/* Returns the number of pods of the ReplicaSet, or of all workloads. */
 static inline size_t pods_wanted(const SimWorld *w) {
         size_t n = w->options.n_pods;
 
@@ -27,7 +28,7 @@ static inline size_t pods_wanted(const SimWorld *w) {
                 return expression; \
         }
 
-/* Of the machine. */
+/* Conditions of one machine. */
 CONDITION(is_cordoned, sim_world_unschedulable(w, m))
 CONDITION(is_open, !sim_world_unschedulable(w, m))
 CONDITION(is_tainted,
@@ -43,7 +44,7 @@ CONDITION(is_being_deleted, fj_get(sim_world_node(w, m), "metadata", "deletionTi
 CONDITION(claim_is_released, !sim_world_claim(w, m))
 CONDITION(a_pod_is_going, sim_world_pods_going(w, m) > 0)
 CONDITION(agent_is_ready, sim_world_agent(w, m)->life &&sim_world_agent(w, m)->life->ready)
-/* Of all. */
+/* Conditions of the whole world. */
 CONDITION(somebody_leads, sim_world_leader(w))
 CONDITION(pods_are_back, sim_world_pods_ready(w) == pods_wanted(w))
 CONDITION(all_adopted, sim_world_all(w, is_adopted))

@@ -20,7 +20,8 @@
 /* As sim_plan_play(). */
 void sim_events_play(uint64_t seed, bool report, bool trace, SimOutcome *ret);
 
-/* The cloud announces an event in this machine's metadata, and EC2 shows it. id: of this occurrence; at_usec: wall clock. */
+/* Announces an event in this machine's metadata and in EC2's API. id: of this occurrence. at_usec: wall
+ * clock. */
 void sim_events_schedule(SimWorld *w, size_t machine, const char *id, const char *code, usec_t at_usec);
-/* The metadata announce no event any more. */
+/* Withdraws all events from the metadata. */
 void sim_events_complete(SimWorld *w, size_t machine);

@@ -53,8 +53,9 @@ typedef enum SimLatency {
         SIM_LATENCY_MEDIUM, /* 50 to 300 ms */
         SIM_LATENCY_SLOW,   /* each second one 1 to 8 s, of what is read almost all of that on the way back; the others,
                                Leases and the begin of watches as MEDIUM */
-        SIM_LATENCY_EVEN,   /* 2 ms each way, the cloud's too, controllers are as quick as on average, and daemons wait without jitter: the
-                               order of two things does not depend on a draw */
+        /* 2 ms each way, the cloud's too, controllers take their average time, and daemons wait without
+         * jitter: no random number decides which of two things comes first */
+        SIM_LATENCY_EVEN,
         _SIM_LATENCY_MAX,
 } SimLatency;
 

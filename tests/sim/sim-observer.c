@@ -24,7 +24,7 @@ TEST_CASE(test_each_metric_is_observed) {
         assert_null(name);
 }
 
-/* The next write to the store is the leader's. */
+/* Makes the next write to the store count as the leader's. */
 static void as_leader(SimWorld *w) {
         w->request = new0(SimRequest, 1);
         assert_non_null(w->request);

@@ -69,7 +69,7 @@ struct SimProcess {
         CoordinatorConfig coordinator_config;
         Timer *restart;
         SimKill kill;
-        usec_t asked_usec; /* by sim_check_asleep() last */
+        usec_t asked_usec; /* time of the last check by sim_check_asleep() */
         usec_t cut_usec; /* until then answers to it were kept, or lost */
         uint64_t pause_step; /* in this step of its life it gets no CPU any more, for so long; 0: never */
         usec_t pause_usec;

@@ -190,7 +190,8 @@ static void play_scale_in(Scene *s, const uint64_t *args) {
         (void) sim_queue_scale_in(queue_of(s), index_of(s, machine_to_end(s, args[0])), kind, args[1] / 2 % 3 == 0);
 }
 
-/* The group has no hook "join": Auto Scaling refuses the coordinator's answer, which is no error. */
+/* The group has no lifecycle hook "join": Auto Scaling refuses the coordinator's answer, which is no
+ * error. */
 static void play_launch(Scene *s, const uint64_t *args) {
         SimMachine *m = &s->w->machines[first_late(s) + args[0] % N_LATE];
         _cleanup_free_ char *token = MUST(strf("87654321-4321-4321-4321-%012zu", index_of(s, m)));
@@ -611,8 +612,8 @@ static bool end_all(Scene *s, SimOutcome *o) {
         send(s, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = w->machines[KEEPER].instance }, false);
         if (!run(s, 4 * MIN_USEC) || (ends && sim_world_claim(w, KEEPER)))
                 return false;
-        /* A notice that the metadata service withdrew stays on the Node until the machine has outlived it, unless
-         * the coordinator deletes its claim. */
+        /* A notice that the metadata service withdrew stays on the Node until the machine has outlived it,
+         * unless the coordinator deletes its claim. */
         for (size_t i = 0; i < N_AGENTS; i++)
                 if (sim_world_annotation(w, i, "vesper.sh/interruption") && !w->machines[i].noticed && !run(s, 6 * MIN_USEC))
                         return false;

@@ -615,7 +615,7 @@ static void spin(SimWorld *w) {
         timer_free(t);
 }
 
-/* Whoever leads forgets to renew its Lease. */
+/* Disarms the timer by which the leader renews its Lease. */
 static void forget_timer(SimWorld *w) {
         for (unsigned i = 0; i < 500 && !sim_world_violation(w); i++) {
                 const SimProcess *p = sim_world_leader(w);

@@ -10,24 +10,26 @@
 #include "strv.h"
 
 /*
- * Each story is played three times in one world. The first round is as its file tells it (stories/NAME.txt). The second round is
- * like the first, and so is the third, before which each daemon has started anew: a round that leaves something behind, in a daemon
- * or in the API, which changes the next one, shows in the comparison of two accounts.
+ * Plays each story three times in one world, and compares the accounts of the rounds. The first round has to
+ * be as the story's file has it (stories/NAME.txt). The second round has to be like the first. Before the
+ * third round each daemon starts anew, and the round has to be like the first, too. So the comparison finds
+ * a round that leaves something behind, in a daemon or in the API, which changes the next one.
  *
  *      sim-rounds --stories DIR [NAME]             plays the stories, or one of them
- *      sim-rounds --stories DIR --write [NAME]     writes their files anew: read the difference before you commit it
- *      sim-rounds --stories DIR --trace NAME       prints what happens
+ *      sim-rounds --stories DIR --write [NAME]     writes their files anew: read the difference after that
+ *      sim-rounds --stories DIR --trace NAME       prints the world's trace
  */
 
 #define SEED 1u
-/* What begins a story is seen at the next poll of metadata, or of the simulation. */
+/* Difference of times that two rounds may have: a daemon sees the act of a story at its next poll of the
+ * metadata, and the simulation sees the result at its next check. */
 #define NEAR_SEC 3u
 #define FILE_MAX (1u << 20)
 
 static const char *stories;
 static bool is_writing, is_tracing;
 
-/* Parts of lines that are in a round or not, by what a daemon does once after its start. */
+/* Parts of lines that only some rounds have, because a daemon does the thing once after its start. */
 static const struct {
         const char *text, *reason;
 } of_start[] = {
@@ -45,7 +47,7 @@ static void cut_start(char *account) {
 
 /* -- times ------------------------------------------------------------------------------------- */
 
-/* Reads "T+12" or "3min" at *p, and goes behind it. False: that is no time. */
+/* Reads a time like "T+12" or "3min" at *p, and moves *p behind it. Returns false if there is no time. */
 static bool read_time(const char **p, double *ret_sec) {
         static const struct {
                 const char *unit;
@@ -74,8 +76,8 @@ static bool read_time(const char **p, double *ret_sec) {
         return false;
 }
 
-/* Compares two accounts that are alike without their times. Times before the round are those of an earlier one, and may differ. Returns
- * the line in which another time differs, or NULL. */
+/* Compares the times of two accounts that are equal without them. Returns the first line with a time that
+ * differs, or NULL. Times before the begin of the round belong to an earlier round, and may differ. */
 static const char *other_time(const char *a, const char *b, double near_sec) {
         for (const char *line = a; *a && *b;) {
                 double of_a, of_b;
@@ -117,7 +119,7 @@ static char *play_round(const SimStory *s, SimWorld *w, unsigned round) {
         return copy_account(w, false);
 }
 
-/* Prints the lines of one account that the other has less often, each with its subject. */
+/* Prints each line that one account has more often than the other, with its subject. */
 static void print_missing(const char *sign, char *const *of, char *const *other) {
         const char *subject = "";
 
@@ -153,7 +155,7 @@ static void require_like(const SimStory *s, const char *first, const char *again
         fail_msg("%s: %s. Again: tests/sim/sim-rounds --stories %s --trace %s", s->name, what, stories, s->name);
 }
 
-/* The accounts are alike without their times. */
+/* Fails if the times of two accounts, which are equal without them, differ too much. */
 static void require_times_like(const SimStory *s, const char *first, const char *again, const char *what) {
         double near_sec = s->poll_sec > 0 ? s->poll_sec : NEAR_SEC;
         const char *line = other_time(first, again, near_sec);
@@ -163,7 +165,7 @@ static void require_times_like(const SimStory *s, const char *first, const char 
                          what, near_sec, (int) strcspn(line, "\n"), line, stories, s->name);
 }
 
-/* The title and the steps, then the account. */
+/* Returns the contents of the story's file: its title, its steps and the account. Free it. */
 static char *with_title(const SimStory *s, const char *account) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
@@ -209,7 +211,8 @@ static void play(void **state) {
         compare_file(s, first_times);
         for (unsigned round = 1; round < SIM_STORY_ROUNDS; round++) {
                 bool is_restarted = round == SIM_STORY_ROUNDS - 1;
-                const char *what = is_restarted ? "the round after a restart of all daemons is not like the first" : "the second round is not like the first";
+                const char *what = is_restarted ? "the round after a restart of all daemons is not like the first"
+                                                : "the second round is not like the first";
                 _cleanup_free_ char *again = NULL, *again_times = NULL;
 
                 require(w, sim_story_next(s, w, round - 1));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of `vesperctl status` and the causes of `vesperctl explain`, made of the world's objects. */
+/* Compares the rows of `vesperctl status` and the causes of `vesperctl explain` with the world. Both are
+ * computed from the world's objects. */
 #include "sim-seen-internal.h"
 
 #include "explain.h"
@@ -9,7 +10,7 @@
 #include "kube-scheduling.h"
 
 #define OBJECT_BYTES_MAX (1024u * 1024u)
-/* A PodDisruptionBudget that allows nothing for so long is a cause. */
+/* Time after which `explain` has to name a PodDisruptionBudget that allows no eviction. */
 #define CLOSED_USEC SIM_SEEN_LAG_USEC
 
 /* The objects that vesperctl reads. Each list owns its objects; pool outlives them. */
@@ -73,7 +74,7 @@ static void objects_done(Objects *x) {
         x->pool = intern_pool_free(x->pool);
 }
 
-/* No other Node says that it is the same machine. */
+/* Returns true if no other Node names the same machine. */
 static bool is_only_one(SimObserver *o, const cJSON *node) {
         const SimMachine *m = sim_world_machine_of(o->check->world,
                                                    strempty(fj_string(node, "metadata", "name", NULL)));
@@ -117,8 +118,8 @@ static const StatusRow *row_of(const StatusRows *rows, const char *node, size_t 
         return found;
 }
 
-/* The API server's time of deletion, and what the world knows to be the end. In worlds without other sources
- * of times. */
+/* Compares the row's times with the deletionTimestamp and with the deadline that the world knows. Only for
+ * worlds in which nothing else sets a deadline. */
 static void look_at_times(Objects *x, const StatusRow *row, const cJSON *node, const cJSON *claim) {
         SimWorld *w = x->o->check->world;
         const SimMachine *m = sim_world_machine_of(w, row->node);
@@ -214,7 +215,7 @@ static void facts_make(const Objects *x, const char *node, ExplainFacts *ret) {
                         add_ref(&ret->pods, x->pods.items[i]);
 }
 
-/* The cause whose object this is; name NULL: of this reason. NULL: none. */
+/* Returns the cause about this object that holds, or NULL. Arguments that are NULL match everything. */
 static const ExplainCause *cause_of(const ExplainCauses *c, const char *kind, const char *name,
                                     const char *reason) {
         for (size_t i = 0; i < c->n; i++)
@@ -242,7 +243,7 @@ static size_t n_budgets_of(SimWorld *w, const cJSON *pod) {
         return n;
 }
 
-/* Number of pods that go as soon as this budget, and no other, lets them. */
+/* Returns the number of pods on the node that only this PodDisruptionBudget keeps from eviction. */
 static int64_t pods_held_by(SimWorld *w, const cJSON *pdb, const char *node) {
         const cJSON *pod;
         int64_t n = 0;
@@ -289,15 +290,14 @@ static void look_at_drain(Objects *x, const ExplainCauses *causes, const char *n
                 look_at_pdb(x, causes, pdb, node);
 }
 
-/* A person has paused removals, and this one has not begun. */
+/* Checks that `explain` names the pause if a person has paused removals, and this one has not begun. */
 static void look_at_pause(Objects *x, const ExplainCauses *causes, const cJSON *node) {
         const SimWorld *w = x->o->check->world;
         const char *name = fj_string(node, "metadata", "name", NULL);
         bool pool = fj_get(claim_of(x, name), "spec", "nodePool", NULL), begun;
 
         begun = fj_find(fj_get(node, "spec", "taints", NULL), "key", "vesper.sh/disrupted") ||
-        has_mark(node) ||
-                !fake_condition_is(node, "Ready", "True");
+                has_mark(node) || !fake_condition_is(node, "Ready", "True");
         if (!begun && (w->paused_usec[1] > 0 || (pool && w->paused_usec[0] > 0)))
                 compare(x, "explain names the pause as a cause", name,
                         cause_of(causes, NULL, NULL, "Paused") != NULL, 1, 1);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: each is of an object that is or was there, its count and its times only grow, and each occurrence
- * is reported once. */
+/* Checks of Events: the object of each Event exists or existed, the Event's count and times only grow, and
+ * each occurrence is reported once. */
 #include "sim-seen-internal.h"
 
 #include <inttypes.h>
 
 #include "fake-controllers.h"
 
-/* An Event waits for its turn in the background, and one that says "Drained" for 5 s more. */
+/* Limit until which an Event is written. Events wait for their turn in the background, and "Drained" waits 5
+ * s more. */
 #define REPORTED_USEC SIM_SEEN_LAG_USEC
 
-/* What is reported of one object: each life reports it once for each leadership. */
+/* Reasons of Events that each leader reports once for each object. */
 static const char *const once[] = { "TerminationStarted", "InstanceTerminated", "DeadlinePassed",
                                     "Evicted" };
 
@@ -100,7 +101,7 @@ static bool is_reported_once(const char *reason) {
         return false;
 }
 
-/* The observer does not know what was reported before etcd was restored, and happens again. */
+/* Checks that no Event is repeated. Not after a restore of etcd: then the same things happen again. */
 static void check_repeats(SimObserver *o, const SimProcess *by, const cJSON *old, const cJSON *new) {
         const char *reason = strempty(fj_string(new, "reason", NULL)),
                 *uid = strempty(fj_string(new, "involvedObject", "uid", NULL));
@@ -120,7 +121,7 @@ static bool is_near(usec_t a, usec_t b) {
         return a != USEC_INFINITY && b != USEC_INFINITY && MAX(a, b) - MIN(a, b) <= USEC_PER_SEC;
 }
 
-/* Some notice named it, or a person, or the claim's grace period ends then. */
+/* Returns true if a notice or a person set this deadline, or the NodeClaim's grace period ends then. */
 static bool is_time_of(SimObserver *o, const SimMachine *m, usec_t at) {
         SimWorld *w = o->check->world;
         const cJSON *claim = sim_world_claim(w, sim_check_index(o->check, m));
@@ -136,7 +137,8 @@ static bool is_time_of(SimObserver *o, const SimMachine *m, usec_t at) {
         return is_near(m->deadline_usec, at) || is_near(m->forced_usec, at);
 }
 
-/* In worlds where only spot notices, people and the grace period set times. */
+/* Checks the deadline in the Event's text. Only in worlds in which spot notices, people and the grace period
+ * alone set deadlines. */
 static void check_deadline(SimObserver *o, const cJSON *event) {
         const SimWorld *w = o->check->world;
         const char *at = strstr(strempty(fj_string(event, "message", NULL)), "goes at ");
@@ -185,7 +187,8 @@ void sim_seen_removal_ended(SimObserver *o, const SimLife *l, const cJSON *node)
                          .counts = sim_seen_counts(o, l) };
 }
 
-/* Only one life has taken it up, and nothing has hidden an Event from the API server. */
+/* Checks that the completed removal has an Event TerminationStarted. Only if no other process took the
+ * removal over, and no Event was lost. */
 static void check_ended(SimObserver *o, const SimEnded *e) {
         if (e->counts->is_exact && !o->check->world->was_restored &&
             count_of(o, "TerminationStarted", e->uid, e->life)->n == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of sim-seen share. */
+/* Declarations for the files of sim-seen. */
 
 #include "sim-check-internal.h"
 #include "sim-seen.h"
@@ -9,7 +9,7 @@
 struct SimObserver {
         SimCheck *check;
         Hashmap *counts;   /* SimCounts by process and number of the life */
-        Hashmap *compared; /* what sim_seen_compare() has found different, by key */
+        Hashmap *compared; /* values that sim_seen_compare() has found different, by key */
         Hashmap *started;  /* uint8_t by life, leadership and uid of a Node whose removal has begun */
         Hashmap *uids;     /* char *: "Kind name" of each object that ever was, by uid */
         Hashmap *told;     /* EventCount of sim-seen-events.c, by reason and uid of the object */
@@ -37,28 +37,28 @@ typedef struct SimLeft {
                 int64_t n;
                 usec_t until_usec;
         } before[SIM_LEFT_MAX]; /* a ring */
-        size_t n_before; /* that ever were */
+        size_t n_before; /* number of changes since the start, more than the ring holds */
 } SimLeft;
 
-/* The truth lies from low to high. Breaks `seen` if shown is outside, and the truth has not changed for
- * lag_usec of calm. */
+/* Compares a shown value with the truth, which lies from low to high. Breaks the invariant `seen` if the
+ * value is outside, nothing was in the way for lag_usec, and the truth stayed the same meanwhile. */
 void sim_seen_compare(SimObserver *o, const char *key, double shown, double low, double high,
                       usec_t lag_usec);
-/* The same with texts. */
+/* Like sim_seen_compare(), for texts. */
 void sim_seen_compare_text(SimObserver *o, const char *key, const char *shown, const char *truth,
                            usec_t lag_usec);
 SimCounts *sim_seen_counts(SimObserver *o, const SimLife *l);
-/* The process whose request is handled in this step, and runs; NULL: none. */
+/* Returns the running process whose request is handled in this step, or NULL. */
 SimProcess *sim_seen_actor(const SimObserver *o);
-/* Pods that a drain of this Node waits for. */
+/* Returns the number of pods that a drain of this Node waits for. */
 int64_t sim_seen_pods_left(const SimObserver *o, const char *node);
-/* The same without those whose end is overdue by minutes: a drain gives them up. */
+/* Like sim_seen_pods_left(), without pods whose end is overdue by minutes: a drain gives them up. */
 int64_t sim_seen_pods_alive(const SimObserver *o, const char *node);
-/* Returns true if that was their number at some moment of the last within_usec, or so many changes ago that
- * nobody knows. */
+/* Returns true if a drain of the Node had n pods to wait for at some moment of the last within_usec. Also
+ * returns true if the number has changed too often since to know. */
 bool sim_seen_pods_left_were(const SimObserver *o, const char *node, int64_t n, usec_t within_usec);
 bool sim_seen_is_ours(const cJSON *object); /* has the finalizer */
-/* The JSON of an annotation; NULL: absent or unreadable. Free it. */
+/* Returns the JSON of an annotation; NULL: absent or unreadable. Free it. */
 cJSON *sim_seen_annotation(const cJSON *object, const char *key);
 
 /* sim-seen-status.c */
@@ -70,7 +70,7 @@ void sim_seen_look_at_metrics(SimObserver *o);
 /* sim-seen-events.c */
 void sim_seen_event_written(SimObserver *o, const cJSON *old, const cJSON *new);
 void sim_seen_note_object(SimObserver *o, const FakeChange *change);
-/* This life has taken the finalizer off a Node that is being deleted. */
+/* Called when the process has taken the finalizer off a Node that is being deleted. */
 void sim_seen_removal_ended(SimObserver *o, const SimLife *l, const cJSON *node);
 void sim_seen_ended_done(SimEnded *e);
 void sim_seen_look_at_events(SimObserver *o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row for each metric family: the function that gives its true value, or the reason why no observer can. A
- * family of the
- * coordinator or the agent without a row fails sim-rig (test_each_metric_is_observed).
+ * Has a row for each metric family: the function that gives its true value, or the reason why no observer
+ * can know that value. A family of the coordinator or the agent without a row fails sim-rig
+ * (test_each_metric_is_observed).
  */
 #include "sim-seen-internal.h"
 
@@ -14,10 +14,10 @@
 #include "page.h"
 #include "sim-queue.h"
 
-/* A gauge follows the view within this. */
+/* Limit until which a gauge follows a change of the world. */
 #define GAUGE_USEC (15 * USEC_PER_SEC)
 
-/* The truth lies between these two. */
+/* The bounds of a true value. */
 typedef struct Truth {
         double low, high;
 } Truth;
@@ -45,7 +45,7 @@ static Truth at_most(double n) {
         return (Truth){ 0, n };
 }
 
-/* A counter of what this life was answered. */
+/* The value of a counter of answers that this process got. Exact if no answer was lost. */
 static Truth counted(const Looked *x, uint64_t n) {
         return x->counts->is_exact ? exactly((double) n) : at_most((double) n);
 }
@@ -64,7 +64,7 @@ static Truth one(const Looked *x) {
 
 /* -- both -------------------------------------------------------------------------------------- */
 
-/* Each request has one answer, or is under way, or was given up with its pod or its drain. */
+/* Each eviction request has one answer, is under way, or was given up with its pod or its drain. */
 static Truth evictions(const Looked *x) {
         return at_most((double) (x->counts->evictions_sent - x->life->n_evictions));
 }
@@ -103,7 +103,8 @@ static Truth released(const Looked *x) {
         return counted(x, x->counts->released);
 }
 
-/* Of Nodes without our finalizer, some may have been the coordinator's a moment ago. */
+/* Number of Nodes that are being deleted. Nodes without our finalizer count as possible: the coordinator may
+ * have taken it off a moment ago. */
 static Truth removals(const Looked *x) {
         Truth t = { 0 };
         const cJSON *node;
@@ -116,7 +117,8 @@ static Truth removals(const Looked *x) {
         return t;
 }
 
-/* The claims whose status says so; a Node of no claim says it nowhere. */
+/* Number of removals in a phase, from the status of NodeClaims. Each Node without a NodeClaim may be in any
+ * phase. */
 static Truth removals_in_phase(const Looked *x, const char *phase) {
         double n = 0, unclaimed = 0;
         const cJSON *node;
@@ -151,7 +153,8 @@ static double claims_blocked_by(const Looked *x, const char *reason) {
         return n;
 }
 
-/* The claim lists the first 20 of its blockers; a Node without claim lists none. */
+/* Number of removals with this blocker. Only a lower bound is known: a NodeClaim lists its first 20
+ * blockers, and a Node without NodeClaim lists none. */
 static Truth removals_blocked_by(const Looked *x, const char *reason) {
         return x->life->leads ? (Truth){ claims_blocked_by(x, reason), removals(x).high } : exactly(0);
 }
@@ -168,7 +171,7 @@ static Truth removals_waiting(const Looked *x) {
         return removals_blocked_by(x, "WaitingForBudget");
 }
 
-/* A leader whose view is behind takes up what has just ended, once in each leadership. */
+/* A leader whose watch is behind may start a removal that has just ended, once in each leadership. */
 static Truth removals_started(const Looked *x) {
         double leaderships = x->life->term + 1.0;
 
@@ -176,7 +179,8 @@ static Truth removals_started(const Looked *x) {
                                    : at_most(leaderships * ((double) x->o->n_removed + removals(x).high));
 }
 
-/* The Node may have gone by somebody else's hand while the life removed it. */
+/* Not each started removal is finished: somebody else may have deleted the Node while the process removed
+ * it. */
 static Truth removals_finished(const Looked *x) {
         return (Truth){ x->counts->is_exact && x->life->term == 0 ? (double) x->counts->finished : 0,
                         removals_started(x).high };
@@ -200,7 +204,8 @@ static Truth window(const Looked *x) {
         return x->life->leads ? (Truth){ 1, most > 0 ? most : 160 } : exactly(0);
 }
 
-/* A request that the guard of a lost Lease holds back is counted, and nobody sees it leave. */
+/* Counted requests may be more than the sent ones: after the Lease is lost a request is counted and not
+ * sent. */
 static Truth requests(const Looked *x, uint64_t n) {
         return x->counts->is_exact && x->life->term == 0 ? exactly((double) n)
                 : (Truth){ (double) n, INFINITY };
@@ -238,13 +243,14 @@ static Truth api_evictions(const Looked *x) {
         return sent(x, SIM_EVICT);
 }
 
-/* A turn is a wait, and no request; a batch answers for each of its machines. */
+/* Number of calls to the cloud, without an upper bound: a batch counts once for each of its machines. */
 static Truth cloud_calls(const Looked *x) {
         return x->counts->cloud_sent > 0 || x->o->check->world->options.exec ? at_most(INFINITY)
                 : at_most(0);
 }
 
-/* Keys of objects that do not exist any more are reconciled at once. */
+/* Length of the work queue. Keys of objects that do not exist any more do not count: they are reconciled at
+ * once. */
 static Truth queue_depth(const Looked *x) {
         FakeCluster *c = cluster_of(x);
         size_t objects = fake_count(c, FAKE_NODES) + fake_count(c, FAKE_NODECLAIMS) + fake_count(c, FAKE_NODEPOOLS);
@@ -270,7 +276,7 @@ static bool has_node(SimWorld *w, const cJSON *claim) {
         return false;
 }
 
-/* A claim without finalizer is nobody's. */
+/* Number of NodeClaims without Node. A NodeClaim without our finalizer does not count. */
 static Truth orphans(const Looked *x) {
         Truth t = { 0 };
         const cJSON *claim;
@@ -295,7 +301,7 @@ static Truth reviews(const Looked *x) {
         return exactly((double) x->counts->reviews);
 }
 
-/* Nodes that are granted a slot; one that is granted none and asks waits. */
+/* Number of Nodes with a granted reboot slot. A Node with a request and no grant waits. */
 static Truth slots_held(const Looked *x) {
         const cJSON *node;
         double n = 0;
@@ -326,7 +332,7 @@ static Truth repairs_gauge(const Looked *x) {
         return at_most(x->life->leads ? (double) x->o->check->world->n_machines : 0);
 }
 
-/* Each claim is judged by four methods. */
+/* Number of results of the outlook: four methods judge each NodeClaim. */
 static Truth outlook_nodes(const Looked *x) {
         return at_most(x->life->leads && x->o->check->world->options.outlook ? 4 * claims(x).high : 0);
 }
@@ -346,7 +352,7 @@ static Truth queue_answers(const Looked *x) {
         return at_most((double) x->counts->cloud_sent);
 }
 
-/* Nodes that say so; the annotation goes when the drain is over. */
+/* Number of Nodes with the annotation of a drain for the queue, which is removed when the drain is over. */
 static Truth queue_drains(const Looked *x) {
         const cJSON *node;
         double n = 0;
@@ -439,7 +445,8 @@ static const cJSON *own_node(const Looked *x) {
         return fake_get(cluster_of(x), FAKE_NODES, NULL, x->process->machine->node);
 }
 
-/* A drain waits for them all; one that has not begun waits for none. */
+/* Number of pods that the agent's drain waits for. Before the drain begins it may be any number up to all
+ * pods. */
 static Truth pods_left(const Looked *x) {
         cJSON *interruption = sim_seen_annotation(own_node(x), "vesper.sh/interruption");
         bool drains = streq_ptr(fj_string(interruption, "phase", NULL), "Draining");
@@ -451,7 +458,7 @@ static Truth pods_left(const Looked *x) {
                 : at_most(is_idle ? 0 : left);
 }
 
-/* The phases have each a series, and one of them is in force. */
+/* Returns 1 if the agent is in the phase. Each phase has a series of the metric. */
 static Truth phase_is(const Looked *x, const char *phase) {
         cJSON *interruption = sim_seen_annotation(own_node(x), "vesper.sh/interruption");
         bool is = streq_ptr(fj_string(interruption, "phase", NULL), phase) &&

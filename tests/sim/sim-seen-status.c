@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions as they are written, and the figures in the status of NodeClaims, NodePools and
+/* Checks of conditions when they are written, and of the numbers in the status of NodeClaims, NodePools and
  * NodeDisruptionBudgets. */
 #include "sim-seen-internal.h"
 
@@ -8,11 +8,12 @@
 #include "fake-controllers.h"
 #include "marks.h"
 
-/* A status is written up to so late after what it shows; the time in it is that of the change. */
+/* Limit until which a status is written after the change that it shows. Its time is the time of the
+ * change. */
 #define WRITTEN_USEC (30 * USEC_PER_SEC)
-/* Where nothing is in the way, a writer knows the object as it was this long ago. */
+/* Maximum age of the object that a writer knows if nothing is in the way. */
 #define VIEW_USEC (5 * USEC_PER_SEC)
-/* Times are whole seconds, and a clock may be read just before it is written. */
+/* Tolerance for times, which are whole seconds and are read just before they are written. */
 #define ROUNDED_USEC (2 * USEC_PER_SEC)
 
 #define ANY NULL /* the reason is another object's word: a resource's, a webhook's, a cloud's */
@@ -118,7 +119,7 @@ static void check_since(const Written *x) {
         }
         (void) rfc3339_parse(strempty(fj_string(x->was, "lastTransitionTime", NULL)), &was);
         if (!same_status(x->was, x->is) &&
-            since > wall + ROUNDED_USEC) /* or it was written by another's clock */
+            since > wall + ROUNDED_USEC) /* or another process wrote the time by its own clock */
                 condition_is_wrong(x, "began %" PRIu64 " s from now", (since - wall) / USEC_PER_SEC);
         if (x->o->check->world->was_restored || !sim_check_was_calm(x->o->check, VIEW_USEC))
                 return;
@@ -177,7 +178,8 @@ void sim_seen_conditions_written(SimObserver *o, const FakeChange *change) {
 
 /* -- counts as they are written ---------------------------------------------------------------- */
 
-/* The writer knows the pods by a watch, and writes progress at a pace. */
+/* Checks the written number of pods. The number may be old: the writer knows pods by a watch, and writes
+ * progress at a limited rate. */
 static void check_pods_left(SimObserver *o, const char *what, const char *node, const cJSON *was,
                             const cJSON *is) {
         if (!node || !cJSON_IsNumber(is) || fj_equal(was, is) || o->check->world->was_restored ||
@@ -232,7 +234,7 @@ static const char *condition_status(const cJSON *object, const char *type) {
                          NULL);
 }
 
-/* The claim is deleted when the notice or T says so: which one comes first. USEC_INFINITY: none. */
+/* Compares the status of the NodeClaim with the objects that it describes. */
 static void look_at_claim(SimObserver *o, const cJSON *claim) {
         const char *node = fj_string(claim, "status", "nodeName", NULL),
                 *phase = strempty(fj_string(claim, "status", "phase", NULL));
@@ -260,7 +262,7 @@ static const char *status_word(bool is) {
         return is ? "True" : "False";
 }
 
-/* A condition that is left out says no. */
+/* Compares a condition with the truth. A missing condition counts as false. */
 static void compare_condition(SimObserver *o, const cJSON *object, const char *type, bool truth) {
         _cleanup_free_ char *key = MUST(strf("condition %s of %s", type,
                                              fj_string(object, "metadata", "name", NULL)));
@@ -334,7 +336,7 @@ static void look_at_budget(SimObserver *o, const cJSON *budget) {
                         continue;
                 expected++;
                 unsure += is_interrupted(node);
-                /* whether its notice drains the node yet is the rule's, see budget-math.h */
+                /* budget-math.h decides whether the node's notice already counts */
                 available += is_available(node) &&
                 !fj_find(charges, "uid", strempty(fj_string(node, "metadata", "uid", NULL)));
         }

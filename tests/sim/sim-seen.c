@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts what each life of a process has sent and written, and compares shown values with the truth. */
+/* Counts the requests and writes of each life of a process, and compares shown values with the truth. */
 #include "sim-seen-internal.h"
 
 #include <inttypes.h>
@@ -7,10 +7,10 @@
 #include "fake-controllers.h"
 
 #define LOOK_USEC (5 * USEC_PER_SEC)
-/* ... and, where no Node, NodeClaim or pod has changed for a minute, so often. */
+/* Interval of checks while no Node, NodeClaim or pod changes. */
 #define REST_USEC USEC_PER_MINUTE
 
-/* A value that disagreed when it was looked at last. */
+/* A value that was wrong when it was checked last. */
 typedef struct Difference {
         double low, high; /* the truth */
         usec_t since_usec, seen_usec;
@@ -54,8 +54,8 @@ SimObserver *sim_observer_free(SimObserver *o) {
 
 /* -- the comparison ---------------------------------------------------------------------------- */
 
-/* Returns how long the value has been wrong, as it is now; 0: it is right, or was right when it was looked
- * at last. */
+/* Returns how long the value has had its present wrong value; 0: the value is right, or was right at the
+ * last check. */
 static usec_t wrong_for(SimObserver *o, const char *key, double shown, double low, double high) {
         usec_t now = sim_world_now(o->check->world);
         Difference *d;
@@ -88,7 +88,7 @@ void sim_seen_compare(SimObserver *o, const char *key, double shown, double low,
                                  (double) wrong_usec / USEC_PER_SEC);
 }
 
-/* A hash as a number that a double holds. */
+/* Returns a hash of the text that a double holds exactly. */
 static double number_of(const char *text) {
         return text ? (double) (hash64(text, strlen(text)) >> 12) : -1;
 }
@@ -197,7 +197,7 @@ static bool has(const cJSON *object, const char *annotation) {
         return fj_string(object, "metadata", "annotations", annotation, NULL);
 }
 
-/* Each leader takes the removal up once for each leadership. */
+/* Counts the removal as started, once for each leadership. */
 static void note_removal(SimObserver *o, const SimLife *l, const cJSON *node) {
         _cleanup_free_ char *key = NULL;
 

@@ -3,8 +3,7 @@
 
 /*
  * Invariant `seen`: the values that people read agree with the world. An observer that knows the fake
- * cluster's objects, its
- * requests and the fake clouds counts for itself, and compares:
+ * cluster's objects, its requests and the fake clouds counts for itself, and compares:
  *
  *      sim-seen           counts of each life's requests and writes; the comparison with its lag
  *      sim-seen-status    conditions, status and annotations of objects
@@ -12,11 +11,9 @@
  *      sim-seen-events    Events: their object, count, times, and how often each occurrence is reported
  *      sim-seen-ctl       the rows of vesperctl status, the causes of vesperctl explain
  *
- * A value may lag behind the world: SIM_SEEN_LAG_USEC is above every pace of HACKING.md ("How calls are
- * admitted"). The
- * comparison reports a value only where nothing was in the way for that long (sim_check_was_calm()), and the
- * truth stayed as it
- * was meanwhile.
+ * A value may lag behind the world. SIM_SEEN_LAG_USEC is longer than each delay of HACKING.md ("How calls
+ * are admitted"). The comparison reports a wrong value only if nothing was in the way for that long
+ * (sim_check_was_calm()), and the truth stayed the same meanwhile.
  */
 
 #include "fake-store.h"
@@ -28,7 +25,7 @@
 
 typedef struct SimObserver SimObserver;
 
-/* Counts of one life of a process, from its start. A counter of the life is never above these. */
+/* Counts of one life of a process, from its start. The process's own counters are never above these. */
 typedef struct SimCounts {
         uint64_t api_sent, evictions_sent, cloud_sent, metadata_sent; /* requests */
         uint64_t verbs[9];                        /* of api_sent, by SimVerb */
@@ -40,7 +37,8 @@ typedef struct SimCounts {
         uint64_t cordons, drained;
         /* agent: interruptions written anew, and phases that became Drained */
         uint64_t reviews;                         /* admission reviews that reached it */
-        /* Each request was answered in time, and the process has had no other life: counters equal these counts. */
+        /* Each request was answered in time, and the process has had no other life: counters equal these
+         * counts. */
         bool is_exact;
 } SimCounts;
 
@@ -51,16 +49,15 @@ SimObserver *sim_observer_new(SimCheck *c);
 SimObserver *sim_observer_free(SimObserver *o);
 DEFINE_FREEP(SimObserver, sim_observer_free);
 
-/* By sim-check: a write to the store; a request of a life; the answer to the request of this step; each
- * second. */
+/* Called by sim-check: for a write to the store, for a request of a process, for the answer to the request
+ * of this step, and each second. */
 void sim_observer_changed(SimObserver *o, const FakeChange *change);
 void sim_observer_sent(SimObserver *o, const SimLife *life, const HttpRequest *request, const char *peer,
                        bool clean);
 void sim_observer_answered(SimObserver *o, unsigned status);
 void sim_observer_look(SimObserver *o);
-/* By sim-webhook: the coordinator of this process is asked about a deletion. */
+/* Called by sim-webhook when the API server asks the process about a deletion. */
 void sim_observer_asked(SimObserver *o, const SimProcess *p);
 
-/* Returns the name of a metric family without a row in the tables of sim-seen-metrics.c; NULL: each has one.
- * */
+/* Returns a metric family without a row in the tables of sim-seen-metrics.c; NULL: each has one. */
 const char *sim_seen_unobserved_family(void);

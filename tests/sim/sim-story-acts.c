@@ -91,7 +91,7 @@ void act_kill_leader(SimWorld *w, size_t m) {
 }
 void act_drain_by_hand(SimWorld *w, size_t m) {
         w->machines[m].has_event = true;
-        sim_check_taken_back(w->check, &w->machines[m]); /* an earlier one of this boot */
+        sim_check_taken_back(w->check, &w->machines[m]); /* an earlier notice of this boot */
         (void) fake_power_call_unit(sim_power_machine(w, m), "Drain");
 }
 void act_cancel_drain(SimWorld *w, size_t m) {
@@ -107,7 +107,7 @@ void act_stop_next_kubelet(SimWorld *w, size_t m) {
         sim_load_stop_kubelet(w, (m + 1) % w->options.n_agents, 3 * USEC_PER_MINUTE);
 }
 
-/* Its nodes are the pool's no more, or again. */
+/* Notes that all Nodes have left, or have joined, the NodePool. */
 static void note_pool_changes(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++)
                 w->machines[i].unmanaged_usec = sim_world_now(w);
@@ -136,7 +136,8 @@ void act_unschedule_shutdown(SimWorld *w, size_t m) {
 }
 void act_set_disruption(SimWorld *w, size_t m) {
         fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
-                   "{'spec':{'template':{'labels':{'drifted':'yes'}},'disruption':{'emptyAfter':'1s','expireAfter':'10s','drift':'Auto','budgets':[]}}}");
+                   "{'spec':{'template':{'labels':{'drifted':'yes'}},'disruption':{'emptyAfter':'1s','expireAfter':'10s',"
+                   "'drift':'Auto','budgets':[]}}}");
 }
 void act_unset_disruption(SimWorld *w, size_t m) {
         fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'template':null,'disruption':null}}");
@@ -146,14 +147,16 @@ void act_unset_disruption(SimWorld *w, size_t m) {
 
 #define MAINTENANCE_SEC 240u
 #define EARLY_USEC (30 * USEC_PER_HOUR)
-/* Agents ask for the end of a Capacity Block every five minutes: two answers may fail. */
+/* Lead time of a notice for a Capacity Block. Agents ask for the block's end every five minutes, so two
+ * answers may fail. */
 #define BLOCK_SEC 900u
-#define BLOCK_LEAD_USEC (30 * USEC_PER_MINUTE) /* EC2 begins to end the instances so long before a Capacity Block ends */
+/* EC2 begins to end the instances this long before the block ends */
+#define BLOCK_LEAD_USEC (30 * USEC_PER_MINUTE)
 #define LIFECYCLE "autoscaling/target-lifecycle-state"
 #define REBALANCE "events/recommendations/rebalance"
 #define BLOCK "tags/instance/vesper.sh:capacity-block-end"
 
-/* An event is another one in each round. */
+/* Schedules an event with an id of its own in each round. */
 static void schedule(SimWorld *w, size_t m, const char *code, usec_t in_usec) {
         _cleanup_free_ char *id = MUST(strf("instance-event-%016" PRIx64, sim_world_now(w)));
 
@@ -192,7 +195,7 @@ void act_let_group_end(SimWorld *w, size_t m) {
 
 /* -- the interruption queue -------------------------------------------------------------------- */
 
-/* A change is another one in each round. */
+/* Announces a change through the queue, with an id of its own in each round. */
 static void announce(SimWorld *w, size_t m, FakeAwsEventKind kind, usec_t in_usec) {
         _cleanup_free_ char *change = MUST(strf("%016" PRIx64, sim_world_now(w)));
 
@@ -212,7 +215,7 @@ void act_announce_change(SimWorld *w, size_t m) {
 void act_announce_rebalance(SimWorld *w, size_t m) {
         announce(w, m, FAKE_AWS_EVENT_REBALANCE, 0);
 }
-/* The machine comes back from such a change. */
+/* Announces a change after which the machine comes back. */
 void act_announce_reboot(SimWorld *w, size_t m) {
         _cleanup_free_ char *change = MUST(strf("%016" PRIx64, sim_world_now(w)));
 
@@ -243,7 +246,8 @@ void act_scale_in(SimWorld *w, size_t m) {
 
 /* -- worlds ------------------------------------------------------------------------------------ */
 
-/* Before its first grant a leader reads all Nodes. */
+/* Has a node ask for a reboot slot and withdraw the request, so that the leader makes its list of all Nodes,
+ * which comes once before its first grant. */
 void act_try_reboot(SimWorld *w) {
         size_t last = w->options.n_agents - 1;
 
@@ -275,7 +279,7 @@ void act_let_agents_wait(SimWorld *w) {
         set_agents(w, "before:2min");
 }
 
-/* The cloud reboots the machine, by which the event is over. */
+/* Reboots the machine as the cloud does, which ends the event. */
 static void on_cloud_reboots(const char *instance, void *userdata) {
         SimWorld *w = userdata;
 

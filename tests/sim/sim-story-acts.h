@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The acts and conditions of which stories are made (sim-stories.c). An act is done to the machine of the round. */
+/* The acts and conditions of which stories are made (sim-stories.c). An act is done to the machine of the
+ * round. */
 
 #include "sim-conditions.h"
 #include "loop.h"
@@ -61,7 +62,7 @@ void act_announce_rebalance(SimWorld *w, size_t m);
 void act_call_off(SimWorld *w, size_t m);
 void act_scale_in(SimWorld *w, size_t m);
 
-/* Of the world, before or after it has settled: SimStory.prepare and SimStory.warm. */
+/* Acts on the whole world, for SimStory.prepare and SimStory.warm. */
 void act_try_reboot(SimWorld *w);
 void act_drain_unmanaged(SimWorld *w);
 void act_let_agents_wait(SimWorld *w);

@@ -7,8 +7,9 @@
 #define REST_SEC 120u
 #define REST_MAX_SEC 900u
 #define SETTLE_SEC 180u
-/* A round begins at a multiple of this, so that what is done now and then falls into each round at the same moment; and as long
- * after the last one, or the start of the daemons, so that no slot for a reboot, and no other thing of theirs, is left. */
+/* Interval at whose multiples rounds begin, so that periodic work comes at the same moment of each round. A
+ * round also begins this long after the last one, or after the start of the daemons, so that no reboot slot,
+ * and nothing else with a time limit, is left over. */
 #define ROUND_USEC (10 * USEC_PER_MINUTE)
 #define AFTER_USEC (USEC_PER_SEC / 2) /* not in the moment in which all kubelets send a heartbeat */
 
@@ -16,7 +17,7 @@ bool sim_story_run(const SimStory *s, SimWorld *w, usec_t usec) {
         return s->has_power ? sim_power_run(w, usec) : sim_world_run(w, usec);
 }
 
-/* Looks once a second: stories do not depend on what happens within one. */
+/* Checks the condition once a second: stories do not depend on shorter times. */
 static bool run_until(const SimStory *s, SimWorld *w, unsigned seconds, sim_condition_t until, size_t machine) {
         for (unsigned i = 0; !until(w, machine_arg(machine)); i++)
                 if (i == seconds || !sim_story_run(s, w, SEC))
@@ -28,7 +29,7 @@ size_t sim_story_machine(const SimStory *s, unsigned round) {
         return s->node == SIM_STORY_NODE_STAYS ? 0 : round;
 }
 
-/* Each agent whose machine is there has read its Node. */
+/* Returns true if each agent whose machine exists has read its Node. */
 static bool agents_are_ready(SimWorld *w) {
         for (size_t i = 0; i < w->options.n_agents; i++)
                 if (sim_world_node(w, i) && !w->machines[i].ended && !agent_is_ready(w, machine_arg(i)))
@@ -98,7 +99,7 @@ bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned pat
         return sim_story_run(s, w, MIN((s->rest_sec > 0 ? s->rest_sec : REST_SEC) * patience, REST_MAX_SEC) * SEC);
 }
 
-/* All pods start anew, so that each node has as many as before the first round. */
+/* Replaces all pods, so that each node has as many as before the first round. */
 static void spread_pods(SimWorld *w) {
         const cJSON *pod;
         _cleanup_strv_free_ char **names = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the scenarios share: asserts that show seed, cause and trace, and worlds to begin with. */
+/* Asserts that print seed, cause and trace, and the worlds in which the scenarios begin. */
 
 #include "cmocka-test.h"
 #include "fake-controllers.h"
