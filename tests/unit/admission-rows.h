@@ -6,7 +6,7 @@
 
 #include "admission-review.h"
 
-/* JSON with ' for ". */
+/* JSON in which ' stands for ". */
 #define REVIEW(request) "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':" request "}"
 #define NODES \
         "'kind':{'group':'','version':'v1','kind':'Node'},'resource':{'group':'','version':'v1','resource':'nodes'}"
@@ -104,8 +104,8 @@ static const struct AdmissionUnreadableRow {
 
 #define ADMISSION_OURS "system:serviceaccount:vesper-system:vesper-coordinator"
 
-/* NULL-terminated, as configured. The last one is a name with everything in it that CEL or RE2 reads as its
- * own. */
+/* Exempt users as configured, NULL-terminated. The last name has every character that CEL or RE2 treats
+ * specially. */
 static char *const admission_configured[] = {
         (char *) "system:serviceaccount:ops:*", (char *) "oidc:*@robots.example.org", (char *) "d*e*f",
         (char *) "*\\.+?()|[]{}^$\"'x",         (char *) "a\\.+?()|[]{}^$\"'z",       NULL

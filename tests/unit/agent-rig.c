@@ -225,7 +225,7 @@ static void on_asleep(const char *text, void *userdata) {
         fail_msg("the agent is asleep: %s", text);
 }
 
-/* Nothing waits for nothing (wakeup.h). */
+/* Fails if an unfinished thing of the agent has nothing that wakes it (wakeup.h). */
 static void check_awake(AgentRig *r) {
         Wakeups w;
 

@@ -59,7 +59,8 @@ typedef struct AgentRig {
         bool dead; /* as good as: nothing that it does has an effect any more */
         unsigned lives;
         usec_t request_delay_usec; /* of each request of the agent */
-        usec_t patch_reply_delay_usec; /* of the answer to each PATCH of the agent: its watch is faster */
+        /* Delay of the answer to each PATCH of the agent: the watch is faster. */
+        usec_t patch_reply_delay_usec;
         bool no_route;             /* nor is there a way to the API server */
         const char *lost;          /* requests whose URL contains it never arrive; NULL: all do */
 
@@ -67,8 +68,8 @@ typedef struct AgentRig {
         StrBuf events;  /* the same as "MESSAGE_ID MESSAGE\n", the id "-" where there is none */
         StrBuf patches; /* bodies that were sent, "PATH BODY\n" */
         char cordon_delay[32];
-        char status[256]; /* the last one that the service manager was told */
-        StrBuf statuses;  /* all of them, a line each */
+        char status[256]; /* last STATUS= that the service manager got */
+        StrBuf statuses;  /* every STATUS= so far, a line each */
         bool ready;
 } AgentRig;
 

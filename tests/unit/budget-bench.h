@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What tests of the budgets' ledger stand on: two replicas of a coordinator, without its other parts, in
- * a fake cluster. */
+/* Fixture of tests of the budget ledger: two replicas of a coordinator, without its other parts, in a fake
+ * cluster. */
 
 #include "budget-ledger.h"
 #include "cmocka-test.h"
@@ -18,7 +18,7 @@ typedef struct Replica {
         struct Bench *bench;
         Env env;
         Log *log;
-        StrBuf said; /* what it logged */
+        StrBuf said; /* its log */
         Random *random;
         HttpTransport *transport;
         KubeAuth *auth;
@@ -40,9 +40,10 @@ typedef struct Bench {
         Replica replicas[N_REPLICAS];
         Asked asks[N_ASKS_MAX];
         size_t n_asks;
-        const char *holders[_NODE_CHARGE_KIND_MAX]; /* the one of each kind that the leader sees; NULL: none */
+        /* By kind, the holder that the leader sees; NULL: none. */
+        const char *holders[_NODE_CHARGE_KIND_MAX];
         const char *poison,
-                *poisoned; /* the API server refuses patches with this text in them, of that budget */
+                *poisoned; /* the API server refuses patches of that budget with this text in them */
 } Bench;
 
 static inline void on_ignored(const char *name, void *userdata) {
@@ -206,7 +207,7 @@ static inline void release(Bench *b, size_t replica, const char *node, const cha
         budget_ledger_release(b->replicas[replica].ledger, uid_of(b, node), holder);
 }
 
-/* "DELETE alice (slot-1)": the charge of the node in b1; "": none. Free it. */
+/* Returns the charge of the node in budget b1, like "DELETE alice (slot-1)"; "": none. Free it. */
 static inline char *charge_of(Bench *b, const char *node) {
         const cJSON *c = fj_find(fj_get(status(b, "b1"), "disruptedNodes", NULL), "name", node);
         const char *before = fj_string(c, "heldBefore", NULL);
@@ -241,7 +242,7 @@ static inline void set_ready(Bench *b, const char *node, bool ready) {
                    ready ? "True" : "False");
 }
 
-/* A person's, with our finalizer there. */
+/* Deletes the Node as a person does. The Node has our finalizer. */
 static inline void delete_node(Bench *b, const char *node) {
         fake_merge(b->w.cluster, FAKE_NODES, NULL, node,
                    "{'metadata':{'finalizers':['vesper.sh/termination']}}");

@@ -22,10 +22,10 @@
 #define ENDS CHARGE_FATE_ENDS
 #define GOES_BACK CHARGE_FATE_GOES_BACK
 
-/* What a holder may do with the charge of the node. */
+/* A holder asks for a charge of a node that has one. */
 typedef struct ChargeClaimRow {
         NodeChargeKind kind;
-        const char *holder; /* of the charge */
+        const char *holder; /* holder of the charge */
         NodeChargeKind asks;
         const char *who;
         bool begun;
@@ -38,7 +38,7 @@ static const ChargeClaimRow charge_claim_rows[] = {
         { O, "u1", O, "u1", false, CHARGE_CLAIM_OWN },
         { S, "u1", S, "u1", false, CHARGE_CLAIM_OWN },
         { D, "alice", D, "bob", false, CHARGE_CLAIM_REFUSED },
-        /* A charge of a deletion that has begun is for that deletion, whoever holds it. */
+        /* A charge of a deletion that has begun counts for that deletion, for any holder. */
         { D, "alice", D, "vesper-coordinator", true, CHARGE_CLAIM_OWN },
         { R, "slot-1", D, "vesper-coordinator", true, CHARGE_CLAIM_REPLACE },
         { R, "slot-1", D, "alice", false, CHARGE_CLAIM_REPLACE },
@@ -75,7 +75,7 @@ static const ChargeRenewalRow charge_renewal_rows[] = {
         { R, false, H, CHARGE_CLAIM_OWN },    { O, false, H, CHARGE_CLAIM_OWN },
 };
 
-/* What becomes of a charge, with the letters of charge_facts(). */
+/* The state of a charge after some time. The facts are letters of charge_facts(). */
 typedef struct ChargeFateRow {
         const char *what;
         NodeChargeKind kind;

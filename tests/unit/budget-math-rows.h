@@ -43,7 +43,7 @@ static const BudgetFigureRow budget_figure_rows[] = {
         { "'minAvailable':'x'", 5, 5, 5, 0, true, false, "InvalidAmount" },
 };
 
-/* A budget that a kubelet can join says so in its conditions. */
+/* A budget whose selector a kubelet can match by labels of its own has a condition about that. */
 typedef struct BudgetSelectorRow {
         const char *selector, *expected;
 } BudgetSelectorRow;
@@ -60,7 +60,7 @@ static const BudgetSelectorRow budget_selector_rows[] = {
 #define FINALIZED "'finalizers':['vesper.sh/termination']"
 #define DELETED "'deletionTimestamp':'2027-01-15T08:00:00Z'"
 
-/* How a node counts: available, drained, ending by a notice, and free to go whatever its budgets say. */
+/* How a node counts: available, drained, ending by a notice, and free to go regardless of its budgets. */
 typedef struct BudgetNodeRow {
         const char *what, *meta, *spec, *ready;
         bool available, drained, ending, passes;

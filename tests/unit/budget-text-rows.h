@@ -9,9 +9,9 @@
 
 #include "kube-kinds.h"
 
-/* Refusals for want of room. The unavailable nodes are n1, n2, ...: n1 is deleted, n2 is not Ready, n3
- * and n4 are charged for * a DELETE and a reboot, the others are not Ready. The first is unavailable
- * since 08:00, each next one for a minute less. */
+/* Refusals because the budget has no room. The unavailable nodes are n1, n2, ...: n1 is being deleted, n3 is
+ * charged for a DELETE, n4 for a reboot, and the others are not Ready. n1 is unavailable since 08:00, and
+ * each next node since a minute later. */
 typedef struct BudgetSentenceRow {
         NodeAmountUnit unit;
         bool is_min;
@@ -41,7 +41,7 @@ static const BudgetSentenceRow budget_sentence_rows[] = {
           "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z), n4 "
           "(may reboot since 2027-01-15T08:03:00Z), n5 (is not Ready) and 4 more. Try again "
           "when enough of them are gone or available again, or change the budget." },
-        /* That a node is gone makes no other one available. */
+        /* A deleted node makes no other one available. */
         { NODE_AMOUNT_NODES, true, 4, 5, 1, false,
           "it has minAvailable 4, so 4 nodes must stay available (now: 4 of 5). Unavailable is "
           "n1 (is being deleted since 2027-01-15T08:00:00Z). When that node is gone, 4 nodes "

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Rows of Nodes that ask for a reboot by the cloud. The test cloud-reboot-rule plays each row with the pure rule. The test
- * reboot-rows shows the Node to a coordinator, and counts what EC2 is told. The rows are of the time CLOUD_ROWS_NOW.
+ * Rows of Nodes that ask for a reboot by the cloud. The test cloud-reboot-rule plays each row with the pure
+ * rule. The test reboot-rows shows the Node to a coordinator, and counts what EC2 is told. The rows are of
+ * the time CLOUD_ROWS_NOW.
  */
 
 #include "cloud-reboot-rule.h"
@@ -12,7 +13,7 @@
 #define CLOUD_ROWS_NOW (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define CLOUD_ROWS_SLOT (30 * USEC_PER_MINUTE)
 
-/* As they stand in an annotation, inside a JSON text that is written with ' for ". */
+/* Requests as an annotation has them, inside a JSON text in which ' stands for ". */
 #define CLOUD_REQUEST(boot, more) \
         "'" ANNOTATION_SHUTDOWN_REQUEST "':'{\\'id\\':\\'a\\',\\'bootID\\':\\'" boot "\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'2027-01-15T09:00:00Z\\'" more "}'"
 #define FOR_EVENT ",\\'event\\':\\'e\\'"

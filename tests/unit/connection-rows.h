@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * Which connection gives way to a new one. test-connection-table.c asks the rule, test-http-limits.c a server
- * with clients on loopback.
+ * Which connection gives way to a new one. test-connection-table.c asks the rule, test-http-limits.c a
+ * server with clients on loopback.
  *
- * A table has a triplet for each connection, oldest first: ADDRESS PHASE SIZE. Address: a-z, uppercase for the
- * same in IPv6's form; phase: i(dle) r(eceiving) h(andled) s(ent) x (cut); size: a digit.
+ * A table has a triplet for each connection, oldest first: ADDRESS PHASE SIZE. Address: a-z, uppercase for
+ * the same in IPv6's form; phase: i(dle) r(eceiving) h(andled) s(ent) x (cut); size: a digit.
  */
 
 static const struct ConnectionRow {
         const char *what, *table;
         char newcomer;
-        int displaced; /* -1: none */
+        int displaced; /* index of the connection that gives way; -1: none */
 } connection_rows[] = {
         { "nobody is there", "", 'a', -1 },
         { "of one address the one that has waited longest", "ai0 ai0 ai0", 'a', 0 },

@@ -234,7 +234,7 @@ static void on_asleep(const char *text, void *userdata) {
         fail_msg("coordinator %c is asleep: %s", *(const char *) userdata, text);
 }
 
-/* Nothing waits for nothing (wakeup.h). */
+/* Fails if an unfinished thing of a coordinator has nothing that wakes it (wakeup.h). */
 static void check_awake(CoordinatorRig *r) {
         for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++) {
                 RigCoordinator *c = r->coordinators[i];

@@ -83,7 +83,7 @@ struct CoordinatorRig {
         CoordinatorConfig config;
         RigCoordinator *coordinators[2];
         unsigned n_started;
-        struct RigNotes *notes; /* rig-rounds.h: of the round that is played; NULL: none is */
+        struct RigNotes *notes; /* notes of the round that is played (rig-rounds.h); NULL: none is */
 };
 
 CoordinatorRig *coordinator_rig_new(void);
@@ -101,7 +101,8 @@ int rig_try_start(CoordinatorRig *r, size_t i);
 void rig_kill(CoordinatorRig *r, size_t i);
 void rig_stop(CoordinatorRig *r, size_t i);    /* cleanly */
 RigCoordinator *rig_leader(CoordinatorRig *r); /* NULL: none */
-void rig_run(CoordinatorRig *r, usec_t usec); /* fails if a coordinator waits for nothing after that (wakeup.h) */
+/* Fails if a coordinator then has unfinished work that nothing wakes (wakeup.h). */
+void rig_run(CoordinatorRig *r, usec_t usec);
 
 /* The instance id of the machine of that node; free it. */
 char *rig_instance(const char *node);

@@ -88,7 +88,7 @@ void ctl_rig_run(CtlRig *b, usec_t usec) {
 int ctl_rig_start_ctl(CtlRig *b) {
         int r;
 
-        /* A loop ends with its verb. */
+        /* Each verb gets a loop of its own, because the loop ends with the verb. */
         if (b->is_used) {
                 process_end(b);
                 process_begin(b);

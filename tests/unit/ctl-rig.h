@@ -12,9 +12,9 @@
 
 typedef struct CtlRig {
         FakeWorld w;
-        const char *identity; /* of the person; borrowed */
+        const char *identity; /* name of the user; borrowed */
         bool is_used;         /* a verb has run in this process */
-        Loop *loop;           /* of vesperctl */
+        Loop *loop;           /* event loop of vesperctl */
         Random *random;
         HttpTransport *transport;
         KubeAuth *auth;
@@ -29,18 +29,19 @@ typedef struct CtlRig {
         usec_t eviction_reply_usec; /* delay of answers to evictions */
 } CtlRig;
 
-/* The cluster has the nodes n1, n2 and spare. identity: of the person, borrowed; NULL: FAKE_ADMIN. */
+/* Makes a cluster with the nodes n1, n2 and spare. identity: name of the user, borrowed; NULL:
+ * FAKE_ADMIN. */
 void ctl_rig_init(CtlRig *b, const char *identity);
 void ctl_rig_done(CtlRig *b);
 #define _cleanup_ctl_rig_ _cleanup_(ctl_rig_done)
 
 FakeApi *ctl_rig_api(CtlRig *b);
-/* Starts a verb on nodes, which are separated by spaces. Returns what the start of the verb returned. */
+/* Starts a verb on nodes, which are separated by spaces. Returns the result of the verb's start function. */
 int ctl_rig_start(CtlRig *b, const CtlVerb *v, CtlOutput output, const CtlOptions *o, const char *nodes);
 /* Starts the verb of b->ctl with its options and arguments, each verb in a process of its own. */
 int ctl_rig_start_ctl(CtlRig *b);
 void ctl_rig_run(CtlRig *b, usec_t usec);
-/* Frees the verb, as Ctrl-C does, and forgets what it said. */
+/* Frees the verb, as Ctrl-C does, and clears its output. */
 void ctl_rig_end_verb(CtlRig *b);
 /* stream: 0 is standard output, 1 is standard error. */
 void ctl_rig_assert_says(const CtlRig *b, size_t stream, const char *text);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Rows of a request to reboot and the answer to it, as they stand on a Node. The test reboot-slots reads each row with the pure
- * functions. The test reboot-rows shows the Node to a coordinator, and reads from it what the coordinator answers. The rows are
- * of the time REBOOT_ROWS_NOW.
+ * Rows of a request to reboot and the answer to it, as they stand on a Node. The test reboot-slots reads
+ * each row with the pure functions. The test reboot-rows shows the Node to a coordinator, and reads from it
+ * what the coordinator answers. The rows are of the time REBOOT_ROWS_NOW.
  */
 
 #include "marks.h"
@@ -15,7 +15,7 @@
 #define SLOT (30 * USEC_PER_MINUTE)
 #define PAST "2027-01-15T07:59:59Z"
 
-/* As they stand in an annotation, inside a JSON text that is written with ' for ". */
+/* Requests and grants as annotations have them, inside a JSON text in which ' stands for ". */
 #define REQUEST(boot, kind, until) \
         "'" ANNOTATION_SHUTDOWN_REQUEST "':'{\\'id\\':\\'a\\',\\'bootID\\':\\'" boot \
         "\\',\\'kind\\':\\'" kind "\\',\\'until\\':\\'" until "\\'}'"
@@ -25,7 +25,7 @@
 #define READY "'conditions':[{'type':'Ready','status':'True'}],"
 #define BOOT(id) "'nodeInfo':{'bootID':'" id "'}"
 
-/* A spot notice, with its phase. */
+/* The annotation of a spot notice in this phase. */
 static const char spot[] =
         ",'" ANNOTATION_INTERRUPTION
         "':'{\\'id\\':\\'s\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\'}'";
@@ -93,7 +93,8 @@ static const RebootStandRow reboot_stand_rows[] = {
           REBOOT_REQUEST_WAITING, true },
 };
 
-/* An interruption that ends no machine, or none for good, is no reason to refuse. */
+/* Interruptions by action and phase. The coordinator refuses a slot only while the interruption ends the
+ * machine. */
 typedef struct RebootInterruptionRow {
         const char *action, *phase;
         RebootRequestState stand;
@@ -105,7 +106,7 @@ static const RebootInterruptionRow reboot_interruption_rows[] = {
         { "terminate", "Released", REBOOT_REQUEST_WAITING },
 };
 
-/* A grant for longer than any slot lasts is none of the coordinator. */
+/* A grant that ends later than any slot can was not written by the coordinator. */
 typedef struct RebootTooLongRow {
         const char *until;
         RebootRequestState stand;
@@ -114,7 +115,8 @@ typedef struct RebootTooLongRow {
 
 static const RebootTooLongRow reboot_too_long_rows[] = {
         { "2027-01-15T08:30:00Z", REBOOT_REQUEST_HOLDS_SLOT, false },
-        { "2027-01-15T08:35:00Z", REBOOT_REQUEST_HOLDS_SLOT, false }, /* by the clock of another leader */
+        /* Granted by the clock of another leader. */
+        { "2027-01-15T08:35:00Z", REBOOT_REQUEST_HOLDS_SLOT, false },
         { "2027-01-15T08:35:01Z", REBOOT_REQUEST_WAITING, true },
         { "2099-01-01T00:00:00Z", REBOOT_REQUEST_WAITING, true },
 };

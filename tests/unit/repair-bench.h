@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What tests of repairs stand on: nodes n0, n1, ... of one pool, and a beacon whose heartbeats show that kubelets are heard. */
+/* Fixture of tests of repairs: nodes n0, n1, ... of one pool, and a node "beacon" whose heartbeats show that
+ * the API server hears kubelets. */
 
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
@@ -9,7 +10,7 @@
 #include "page.h"
 
 #define M USEC_PER_MINUTE
-#define BEACON "beacon" /* of no pool, in another zone: its heartbeats show that kubelets are heard */
+#define BEACON "beacon" /* node of no pool, in another zone */
 #define SEEN (M)        /* a kubelet's silence shows in its Node after 40 s */
 
 static inline void set_heartbeat(CoordinatorRig *r, const char *node) {
@@ -22,7 +23,7 @@ static inline void set_heartbeat(CoordinatorRig *r, const char *node) {
                    now);
 }
 
-/* The beacon's heartbeat moves each minute. */
+/* Runs the world, and renews the beacon's heartbeat each minute. */
 static inline void run(CoordinatorRig *r, usec_t usec) {
         for (; usec > 0; usec -= MIN(usec, M)) {
                 set_heartbeat(r, BEACON);
@@ -59,7 +60,7 @@ static inline void succeed(CoordinatorRig *r, unsigned from, unsigned to) {
         }
 }
 
-/* Of n0..: deleted, or gone already. */
+/* Returns the number of the nodes n0, n1, ... that are being deleted or gone. */
 static inline unsigned n_repaired(CoordinatorRig *r, unsigned n_nodes) {
         unsigned n = 0;
 

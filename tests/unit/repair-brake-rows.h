@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Rows of the proof of a repair by reboot. The test repair-brake plays each row with the pure rule. The test repair-rows shows the
- * same to a coordinator, and reads from its metrics how the repair ends.
+ * Rows of the proof of a repair by reboot. The test repair-brake plays each row with the pure rule. The test
+ * repair-rows shows the same to a coordinator, and reads from its metrics how the repair ends.
  */
 
 #include "repair-brake.h"
 
-/* What the node shows, minute by minute after its repair began. */
+/* State of the node, minute by minute after its repair began. */
 typedef struct RepairShown {
         unsigned at_min;
         const char *boot_id;
@@ -20,7 +20,7 @@ typedef struct RepairRebootRow {
         RepairShown shown[4];
         unsigned ended_min;
         bool proved;
-        const char *unplayed; /* why no cluster can show that; NULL: one can */
+        const char *unplayed; /* why no cluster can be in this state; NULL: one can */
 } RepairRebootRow;
 
 static const RepairRebootRow repair_reboot_rows[] = {

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Rows of what a node shows, minute by minute, and of the repair that is due then. The test repair-sight plays each row with the
- * pure rule. The test repair-rows shows the same to a coordinator, and reads from the API server when it repairs the node.
+ * Rows of what a node shows, minute by minute, and of the repair that is due then. The test repair-sight
+ * plays each row with the pure rule. The test repair-rows shows the same to a coordinator, and reads from
+ * the API server when it repairs the node.
  */
 
 #include "repair-sight.h"

@@ -9,7 +9,7 @@
 #include "page.h"
 
 #define N_NOTES_MAX 512u
-/* Intervals have jitter, and watches some delay: a line may come so much earlier or later in another round. */
+/* Tolerance for the time of a line in another round: intervals have jitter, and watches some delay. */
 #define SLACK_USEC (3 * USEC_PER_SEC)
 #define SETTLE_USEC (6 * USEC_PER_MINUTE)
 #define QUIET_USEC (10 * USEC_PER_MINUTE)
@@ -40,7 +40,7 @@ static void notes_done(RigNotes *s) {
         free(s);
 }
 
-/* Replaces each match of the pattern. text: taken. Free the result. */
+/* Replaces each match of the pattern. Takes text. Free the result. */
 static char *replace_pattern(char *text, const char *pattern, const char *with) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         const char *at = text;
@@ -92,7 +92,8 @@ void rig_note_log(CoordinatorRig *r, const char *text) {
         note(r, "log", text);
 }
 
-/* The body, its conditions in the order of their types: their order in the list means nothing. Free it. */
+/* Returns the body with its conditions sorted by type, because their order in the list means nothing. Free
+ * it. */
 static char *body_text(const HttpExchange *x) {
         _cleanup_free_ char *text = MUST(strndup(strempty(x->body), x->body_size));
         cJSON *body = cJSON_Parse(text), *conditions = body ? (cJSON *) fj_get(body, "status", "conditions",
@@ -144,7 +145,7 @@ static double metric_before(const char *page, const char *line, size_t size) {
         return 0;
 }
 
-/* Notes the counters of reboots, repairs and budgets that have grown since that page. */
+/* Notes the counters of reboots, repairs and budgets that have grown since the given metrics page. */
 static void note_counters(CoordinatorRig *r, const char *before) {
         _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET,
                                          "/metrics");
@@ -212,7 +213,8 @@ static void print_round(const RigNotes *s) {
                               s->notes[i].text);
 }
 
-/* The first line in which the rounds differ; the size of the longer one: none. */
+/* Returns the index of the first line in which the rounds differ; the size of the longer list if none
+ * does. */
 static size_t first_difference(const RigNotes *a, const RigNotes *b) {
         size_t n = MAX(a->n, b->n);
 

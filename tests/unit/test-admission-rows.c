@@ -18,8 +18,8 @@ typedef struct Bench {
         CoordinatorRig *rig;
         HttpTransport *transport;
         unsigned status;
-        char *body;  /* of the last answer */
-        size_t said; /* size of the log before the last question */
+        char *body;  /* body of the last answer */
+        size_t said; /* size of the log before the last request */
 } Bench;
 
 static void begin(Bench *b, const char *amount) {
@@ -92,7 +92,7 @@ static int n_charges(Bench *b) {
                                          "disruptedNodes", NULL));
 }
 
-/* What the coordinator logged since the last question. */
+/* Returns the log of the coordinator since the last request. */
 static const char *logged(Bench *b) {
         return strbuf_str(&b->rig->coordinators[0]->said) + b->said;
 }
@@ -105,7 +105,7 @@ static char *with_quotes(const char *s) {
         return text;
 }
 
-/* Takes the text. */
+/* Sends the review to the webhook. Takes the text. */
 static char *replaced(char *text, const char *from, const char *to) {
         const char *at = strstr(text, from);
         char *made;
@@ -117,7 +117,7 @@ static char *replaced(char *text, const char *from, const char *to) {
         return made;
 }
 
-/* The body of the row, about the Node n1 of the world and its NodeClaim. */
+/* Returns the row's review with the Node n1 of the world, or its NodeClaim, as the object. */
 static char *body_about_n1(Bench *b, const char *row) {
         const cJSON *claim = rig_claim(b->rig, "n1");
         char *text = with_quotes(row);
@@ -131,8 +131,7 @@ static char *body_about_n1(Bench *b, const char *row) {
         return replaced(text, "UID", fj_string(claim, "metadata", "uid", NULL));
 }
 
-/* A request about a Node or NodeClaim takes a charge, and is refused while there is no room; no other one
- * does. */
+/* Only a request about a Node or NodeClaim takes a charge, and is refused while the budget has no room. */
 TEST_CASE(test_requests) {
         static const char *const amounts[] = { "'maxUnavailable':1", "'maxUnavailable':0" };
 
@@ -198,7 +197,7 @@ TEST_CASE(test_users) {
         end(&b);
 }
 
-/* HTTP 400 with the reason, which the log counts by the address. */
+/* An unreadable review gets HTTP 400 with the reason. The log counts such reviews by address. */
 TEST_CASE(test_unreadable) {
         Bench b;
 
@@ -248,8 +247,8 @@ static void on_status(const FakeRequest *r, FakeApiFault *ret_fault, void *userd
         }
 }
 
-/* Each answer to the charge: the deletion is admitted, or is left to failurePolicy; the next one is
- * admitted. */
+/* For each answer of the API server to the charge the deletion is admitted, or failurePolicy decides. The
+ * next deletion is admitted. */
 TEST_CASE(test_answers) {
         static const struct {
                 const char *what;
@@ -291,7 +290,8 @@ TEST_CASE(test_answers) {
         }
 }
 
-/* The API server has gone before the charge is written: the charge stands, and nobody is answered. */
+/* The API server closes the connection before the charge is written. The charge stays, and no answer is
+ * sent. */
 TEST_CASE(test_withdrawn) {
         Fault slow = { 1, { .delay_usec = USEC_PER_SEC } };
         _cleanup_free_ char *body = NULL;
@@ -342,7 +342,7 @@ static bool is_of_listener(Refusal why) {
         return why < (Refusal) _HTTP_REFUSAL_MAX;
 }
 
-/* One refusal as the listener, or a request, brings it. */
+/* Causes one refusal, by the listener or by a request. */
 static void refuse(NodeWebhook *w, const struct RefusalRow *r) {
         HttpExchange x = { .path = "/admission", .method = HTTP_POST, .client_address = r->address };
         const char *text;

@@ -737,7 +737,8 @@ TEST_CASE(test_crashes) {
 }
 
 /* Dies at any moment of a drain, not only at writes: what is there afterwards is the same. */
-/* The agent starts again in the middle of a drain: until it knows its pods, the number of before stands. */
+/* The agent starts again in the middle of a drain. Until it has listed the pods, it reports the earlier
+ * number. */
 TEST_CASE(test_pods_left_after_crash) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 

@@ -335,7 +335,7 @@ TEST_CASE(test_refused_by_the_server) {
         fake_api_set_fault(r->api, NULL, NULL);
 }
 
-/* The Node changes while the next try is due: that reconcile must not be the last one. */
+/* A reconcile for a change of the Node must not cancel the next try of a refused request. */
 TEST_CASE(test_own_deletion_refused_by_the_server) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         Refusal refusal = { .refuses = true };

@@ -2,15 +2,15 @@
 #include "budget-bench.h"
 
 /*
- * The ledger of charges over time: what a first round leaves behind, what other answers of the API server lead to, how often
- * something is written, read or answered, and what replicas do while nobody leads.
+ * The ledger of charges over time: remains of a first round, other answers of the API server, the number of
+ * writes, reads and answers, and replicas while nobody leads.
  */
 
 #define S USEC_PER_SEC
 
 /* -- other answers -------------------------------------------------------------------------------------- */
 
-/* Answers to patches of a status: the first n are like this. */
+/* The answer to the first n patches of a status. */
 typedef struct Answers {
         FakeApiFault fault;
         unsigned n, n_left;
@@ -39,11 +39,11 @@ typedef struct AnswerRow {
         const char *what;
         FakeApiFault fault;
         unsigned n;
-        unsigned n_patches, n_reads, n_warnings; /* of a round */
+        unsigned n_patches, n_reads, n_warnings; /* numbers of one round */
         usec_t least_usec, most_usec;            /* until the answer to the request */
 } AnswerRow;
 
-/* One charge, as the row says. */
+/* Takes one charge while the API server answers as the row says. */
 static void play_answers(Bench *b, const AnswerRow *row, Answers *answers, const char *node) {
         FakeApi *api = fake_cluster_api(b->w.cluster);
         uint64_t patches = n_patches(b), reads = fake_api_count(api, FAKE_GET, FAKE_NDBS, NULL);
@@ -61,14 +61,15 @@ static void play_answers(Bench *b, const AnswerRow *row, Answers *answers, const
         assert_int_equal(answers->n_left, 0);
         assert_int_equal(n_patches(b) - patches, row->n_patches);
         assert_int_equal(fake_api_count(api, FAKE_GET, FAKE_NDBS, NULL) - reads, row->n_reads);
-        /* A patch that was done without an answer does not tell the ledger that its failures are over. */
+        /* A patch that succeeds without an answer does not end the ledger's series of failures, so the next
+         * failure is not logged again. */
         assert_int_equal(n_warnings(b) - warnings, warnings > 0 &&
                          row->fault.takes_effect ? 0 : row->n_warnings);
         run(b, S);
         assert_int_equal(a->n_answers, 1);
 }
 
-/* The run ends as without that answer, only later; the second time as the first time. */
+/* With each other answer the charge ends as without it, only later. The second round is like the first. */
 TEST_CASE(test_other_answers) {
         static const AnswerRow rows[] = {
                 { "as always", { 0 }, 0, 1, 0, 0, 0, 50 * USEC_PER_MSEC },
@@ -95,7 +96,7 @@ TEST_CASE(test_other_answers) {
 
                 print_message("  %s\n", rows[i].what);
                 bench_init(&b, 5, "'maxUnavailable':4");
-                budget_ledger_follow(b.replicas[0].ledger); /* its figures are patches, too */
+                budget_ledger_follow(b.replicas[0].ledger); /* the leader's status is patches, too */
                 fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
                 for (unsigned round = 0; round < 3; round++) {
                         _cleanup_free_ char *node = strf("n%u", round);
@@ -110,13 +111,14 @@ TEST_CASE(test_other_answers) {
 
 /* -- what waits ----------------------------------------------------------------------------------------- */
 
-/* Another node is Ready, or not. The ledger looks at its budget. */
+/* Changes whether another node is Ready, so that the ledger evaluates the budget. */
 static void poke(Bench *b) {
         set_ready(b, "n5", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n5")));
         run(b, 2 * S);
 }
 
-/* What is parked is told why at once, and each minute: not more often when the ledger looks at the budget all the time. */
+/* A request that has to wait is told the reason at once and then each minute, not more often if the ledger
+ * evaluates the budget all the time. */
 TEST_CASE(test_parked) {
         for (unsigned poked = 0; poked < 2; poked++) {
                 Asked *first, *second;
@@ -137,7 +139,8 @@ TEST_CASE(test_parked) {
                                 poke(&b);
                         run(&b, USEC_PER_MINUTE - (poked ? 10 * S : 0));
                         assert_string_equal(budget_answer_names[first->answer], "refused");
-                        /* Each look at the budget puts the next word off, by a minute at most. */
+                        /* Each evaluation of the budget postpones the next report of the reason, by a minute
+                         * at most. */
                         assert_in_range(first->n_answers, poked ? 1 + minute / 2 : 1 + minute, 1 + minute);
                         assert_in_range(second->n_answers, poked ? 1 + minute / 2 : 1 + minute, 1 + minute);
                 }
@@ -145,7 +148,8 @@ TEST_CASE(test_parked) {
         }
 }
 
-/* Room for one: the one that was deleted first is admitted, and the other hears nothing before its minute is over. */
+/* With room for one node the Node that was deleted first is admitted. The other one gets no answer before
+ * its minute is over. */
 TEST_CASE(test_room_for_one) {
         Asked *first, *second;
         unsigned n;
@@ -169,7 +173,7 @@ TEST_CASE(test_room_for_one) {
         bench_done(&b);
 }
 
-/* Two drained nodes at once: the room that a drained node leaves is there once. */
+/* Two nodes are drained at once. The room that a drained node leaves is used only once. */
 TEST_CASE(test_drained_at_once) {
         Asked *asks[2];
         Bench b;
@@ -189,7 +193,7 @@ TEST_CASE(test_drained_at_once) {
 
 /* -- figures -------------------------------------------------------------------------------------------- */
 
-/* The second change comes too soon for a write of its own, and nothing comes after it. */
+/* The second change comes too soon after the first write, and no event follows: a timer has to write it. */
 TEST_CASE(test_two_changes) {
         uint64_t before;
         Bench b;
@@ -222,7 +226,7 @@ TEST_CASE(test_generation) {
 
 /* -- leaders -------------------------------------------------------------------------------------------- */
 
-/* A replica that leads again counts the time of a charge anew. */
+/* A replica that becomes leader again restarts the time limit of a charge. */
 TEST_CASE(test_leads_again) {
         Bench b;
 
@@ -240,7 +244,7 @@ TEST_CASE(test_leads_again) {
         bench_done(&b);
 }
 
-/* A holder that is missing while watches are down may be there: the time begins when they are up. */
+/* While watches are down a missing holder may exist. The time limit begins when the watches are up again. */
 TEST_CASE(test_watches_down) {
         Bench b;
 
@@ -263,7 +267,8 @@ TEST_CASE(test_watches_down) {
         bench_done(&b);
 }
 
-/* Nobody leads: replicas spend what the last leader counted, and give back what surely is free again. */
+/* While nobody leads, replicas spend the room that the last leader counted, and give back only room that is
+ * free for certain. */
 TEST_CASE(test_without_leader) {
         const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1" };
         Bench b;
@@ -292,7 +297,8 @@ TEST_CASE(test_without_leader) {
         bench_done(&b);
 }
 
-/* A charge that is taken over gives nothing back, though the replica counts more room than the status of the last leader. */
+/* A charge that is taken over gives no room back, although the replica counts more room than the last
+ * leader's status. */
 TEST_CASE(test_taken_over_without_leader) {
         const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1" };
         Bench b;

@@ -16,7 +16,7 @@
 static const char *const kind_names[_NODE_CHARGE_KIND_MAX] = { [D] = "DELETE", [R] = "reboot",
                                                             [O] = "operation", [S] = "successor" };
 
-/* Writes the one charge of the budget, which names the node. holder NULL: as an earlier version did. */
+/* Writes the only charge of the budget, for the node. holder NULL: a charge of an earlier version. */
 static void put_charge(Bench *b, const char *budget, const char *node, const char *uid, NodeChargeKind kind,
                        const char *holder,
                        const char *before, const char *time, const char *until) {
@@ -34,7 +34,7 @@ static const cJSON *charge_json(Bench *b, const char *node) {
         return fj_find(fj_get(status(b, "b1"), "disruptedNodes", NULL), "name", node);
 }
 
-/* Asserts that a time of the charge is that far from now, to a few seconds. */
+/* Asserts that a time of the charge is this far from now, give or take a few seconds. */
 static void assert_charge_time(Bench *b, const char *node, const char *key, usec_t ahead_usec) {
         usec_t time, now = loop_wall(b->w.loop);
 
@@ -48,7 +48,7 @@ static const char *answer_name(BudgetAnswer a) {
         return budget_answer_names[a];
 }
 
-/* Asks for the charge of n0, whose charge has that age, and checks that the ledger decides so. */
+/* Asks for a charge of n0, whose charge has this age, and checks the ledger's decision. */
 static void play_claim(NodeChargeKind kind, const char *holder, usec_t age_usec, NodeChargeKind asks,
                        const char *who, bool begun,
                        size_t replica, ChargeClaim claim) {
@@ -145,7 +145,7 @@ TEST_CASE(test_claim_without_charge) {
 
 /* -- when a charge ends --------------------------------------------------------------------------------- */
 
-/* Has the leader look at its charges: no event tells the ledger that a holder has left. */
+/* Makes the leader evaluate its charges: no event shows the ledger that a holder has left. */
 static void wake_ledger(Bench *b) {
         set_ready(b, "n4", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n4")));
         run(b, USEC_PER_MSEC);
@@ -161,7 +161,7 @@ static void assert_fate(Bench *b, const ChargeFateRow *row, ChargeFate fate) {
                 assert_charge_time(b, "n0", "time", 0);
 }
 
-/* Puts the charge, and lets pass what the row says, but for one second. */
+/* Writes the charge, and runs until one second before the time of the row. */
 static void begin_fate(Bench *b, const ChargeFateRow *row) {
         usec_t rest_usec = usec_sub(row->seen_usec, USEC_PER_SEC);
         char time[RFC3339_MAX], until[RFC3339_MAX];
@@ -284,8 +284,8 @@ TEST_CASE(test_selectors) {
         }
 }
 
-/* A node and another one, of which one may be away. The column `ending` is not played: the ledger does
- * not ask for it. */
+/* Plays the row's node beside a second node, one of which may be unavailable. The column `ending` is not
+ * played: the ledger does not use it. */
 TEST_CASE(test_nodes) {
         for (size_t i = 0; i < ELEMENTSOF(budget_node_rows); i++) {
                 const BudgetNodeRow *row = budget_node_rows + i;
@@ -340,7 +340,8 @@ static void put_user(Bench *b, int64_t i) {
                 PUT_NODE(b, name, ",'creationTimestamp':'2026-01-01T00:00:00Z'", "", "False", since);
 }
 
-/* The charges of n1, n3 and n4, as far as they are there. That of n1 has another time than its deletion. */
+/* Writes the charges of n1, n3 and n4, as far as these nodes exist. The charge of n1 has another time than
+ * its deletion. */
 static void put_user_charges(Bench *b, int64_t n) {
         _cleanup_free_ char *first = NULL, *third = NULL, *fourth = NULL;
 
@@ -358,7 +359,8 @@ static void put_user_charges(Bench *b, int64_t n) {
                    third, fourth);
 }
 
-/* The row's node n5 has no time: in a cluster a node that is not Ready has been so since some time. */
+/* Returns the row's text for a cluster. The row's node n5 has no time, but each NotReady Node of a cluster
+ * has one. */
 static char *sentence_of(const BudgetSentenceRow *row) {
         const char *none = strstr(row->text, "n5 (is not Ready)");
 
@@ -384,7 +386,7 @@ TEST_CASE(test_sentences) {
                                                             row->is_min ? "minAvailable" : "maxUnavailable",
                                                                row->unit == NODE_AMOUNT_PERCENT ? "'" : "", (long long) row->value,
                                                                row->unit == NODE_AMOUNT_PERCENT ? "%'" : "");
-                if (has_room) /* nobody leads: the status has no figures */
+                if (has_room) /* without a leader the status has no numbers */
                         budget_ledger_follow(b.replicas[0].ledger);
                 for (int64_t n = row->n_unavailable; n > 0; n--) /* not in the order of the text */
                         put_user(&b, n - 1);

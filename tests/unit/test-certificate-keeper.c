@@ -36,12 +36,12 @@ typedef struct Replica {
 typedef struct Bench {
         FakeWorld w;
         Replica replicas[N];
-        usec_t ahead_usec; /* the replicas' wall clock, of the API server's */
+        usec_t ahead_usec; /* how far the replicas' wall clock is ahead of the API server's */
         size_t leader;     /* the replica that leads; N: none */
         StrBuf trace;      /* writes and log lines of the round */
-        usec_t first_write_usec; /* of the round; 0: none yet */
-        unsigned n_reads;  /* of the round */
-        const struct Round *round; /* NULL: none */
+        usec_t first_write_usec; /* first write of the round; 0: none yet */
+        unsigned n_reads;  /* reads of the round */
+        const struct Round *round; /* the round that is played; NULL: none */
         size_t n_answered;
 } Bench;
 
@@ -365,7 +365,7 @@ typedef struct Answer {
         bool to_lists; /* else to writes */
 } Answer;
 
-/* What happens in a round, and what follows within an hour. */
+/* An act, and its expected results within an hour. */
 typedef struct Round {
         const char *what;
         void (*happens)(Bench *b);
@@ -440,7 +440,7 @@ static void take_bundle_out(Bench *b) {
                    bundle_of(b, 0));
 }
 
-/* A replica that this test does not play has renewed it. */
+/* Renews the certificate, as a replica outside of this test does. */
 static void renew_elsewhere(Bench *b) {
         CertificateSet s = { 0 };
 
@@ -532,7 +532,7 @@ static int compare_texts(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* The order of two replicas is no property of theirs. */
+/* Sorts the lines, because the two replicas may act in either order. */
 static char *sorted_lines(const char *text) {
         _cleanup_strv_free_ char **lines = NULL;
         char *sorted;
@@ -550,7 +550,7 @@ static void assert_trace(const Bench *b, const Round *r) {
         assert_string_equal(seen, expected);
 }
 
-/* The API server trusts what each replica shows. */
+/* Checks that the API server trusts the certificate of each replica. */
 static void assert_trusted(Bench *b) {
         for (size_t i = 0; i < N; i++) {
                 const char *known = bundle_of(b, 0), *second;
@@ -585,7 +585,8 @@ static void play_round(Bench *b, const Round *r) {
         assert_trace(b, r);
         for (size_t k = 0; k < N; k++)
                 assert_int_equal(b->replicas[k].n_changed, r->n_changed);
-        /* Each replica asks for the time once an hour. One that starts reads both objects, too. */
+        /* Each replica reads once an hour, for the API server's time. A replica that starts also reads both
+         * objects. */
         assert_in_range(b->n_reads, 2 * hours - 2, 2 * hours + (r->happens == restart_late ? 6 : 2));
         assert_settled(b, true);
 }
@@ -657,7 +658,7 @@ static const Round answers[] = {
           { FAKE_WEBHOOKS, { .drop = true, .takes_effect = true } } },
 };
 
-/* All is as without that answer, only later. */
+/* Each round ends as without the other answer, only later. */
 TEST_CASE(test_answers) {
         for (size_t i = 0; i < ELEMENTSOF(answers); i++) {
                 Bench b;
@@ -682,7 +683,7 @@ TEST_CASE(test_answers) {
         }
 }
 
-/* The second round of each is as the first. */
+/* The second round is like the first. */
 TEST_CASE(test_rounds) {
         for (size_t i = 0; i < ELEMENTSOF(rounds); i++) {
                 Bench b;

@@ -25,11 +25,13 @@ TEST_CASE(test_judge) {
                 assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
                 assert_return_code(reboot_case_read((KubeNode *) o, CLOUD_ROWS_NOW, CLOUD_ROWS_SLOT, &c), 0);
                 verdict = cloud_reboot_judge((KubeNode *) o, &c, CLOUD_ROWS_NOW, &why);
-                if (verdict != cloud_reboot_rows[i].verdict || (cloud_reboot_rows[i].why ? !why || !strstr(why, cloud_reboot_rows[i].why) : why != NULL))
+                if (verdict != cloud_reboot_rows[i].verdict ||
+                    (cloud_reboot_rows[i].why ? !why || !strstr(why, cloud_reboot_rows[i].why) : why != NULL))
                         error = cloud_reboot_rows[i].what;
                 kube_object_unref(o);
                 if (error)
-                        fail_msg("%s: %d ('%s'), not %d ('%s')", error, verdict, strempty(why), cloud_reboot_rows[i].verdict, strempty(cloud_reboot_rows[i].why));
+                        fail_msg("%s: %d ('%s'), not %d ('%s')", error, verdict, strempty(why),
+                                 cloud_reboot_rows[i].verdict, strempty(cloud_reboot_rows[i].why));
         }
         intern_pool_free(pool);
 }

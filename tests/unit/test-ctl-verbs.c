@@ -14,7 +14,8 @@
 #include "strv.h"
 
 /*
- * Plays the scenarios ctl-verbs/NAME.txt. A scenario has commands, and below each "$" what vesperctl did:
+ * Plays the scenarios ctl-verbs/NAME.txt. A scenario has commands, and below each "$" the calls, the output
+ * and the exit status of vesperctl:
  *
  *      world                      a new cluster: nodes n1, n2 and spare, and NodePool "pool"
  *      managed NODE               the NodePool has adopted the node
@@ -23,14 +24,18 @@
  *      silent                     nobody renews the Lease any longer
  *      put RESOURCE JSON          an object; ' stands for "
  *      merge RESOURCE NAME JSON   a merge patch; RESOURCE "claim": the NodeClaim of node NAME; NAME may be
- * NAMESPACE/NAME remove RESOURCE NAME run SECONDS after SECONDS COMMAND      one of these commands, during
- * the next "$" answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS]    during the next "$" WHAT: a
- * status, "drop" (no answer), "lie" (carried out, and no answer), "hang" $ ARGUMENTS vesperctl, until it
- * ends, for 2 minutes at most
+ *                                 NAMESPACE/NAME
+ *      remove RESOURCE NAME       deletes an object
+ *      run SECONDS                lets time pass
+ *      after SECONDS COMMAND      one of these commands, during the next "$"
+ *      answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS]
+ *                                 another answer during the next "$"; WHAT: a status, "drop" (no answer),
+ *                                 "lie" (carried out, and no answer), "hang"
+ *      $ ARGUMENTS                vesperctl, until it ends, for 2 minutes at most
  *
  *      > a write, with its body; | standard output; ! standard error; < reads; = exit status and time
  *
- * With --write the program writes what it has seen into the files, for somebody who reads the difference.
+ * With --write the program writes the files anew, for somebody who reads the difference.
  */
 
 #define RUN_USEC (2 * USEC_PER_MINUTE)
@@ -60,7 +65,7 @@ typedef struct Play {
         size_t n_later;
         StrBuf writes;
         unsigned n_reads[_FAKE_VERB_MAX][_FAKE_RESOURCE_MAX];
-        StrBuf seen; /* the file as it would be */
+        StrBuf seen; /* the contents that the file should have */
 } Play;
 
 static bool write_files;
@@ -207,7 +212,7 @@ static void add_answer(Play *p, char *const *words) {
         p->answers[p->n_answers++] = a;
 }
 
-/* line: behind the first n words. */
+/* Returns the part of the line behind its first n words. */
 static const char *rest_of(const char *line, size_t n) {
         for (; n > 0; n--) {
                 line += strcspn(line, " ");
@@ -286,7 +291,7 @@ static size_t uid_length(const char *s) {
         return 36;
 }
 
-/* Replaces what another machine or another order of objects changes: the person who runs this test, uids and
+/* Replaces the parts that differ between machines and runs: the user who runs this test, uids,
  * resourceVersions, and the fingerprint of both in a snapshot. */
 static char *plain_text(const char *text) {
         static const char version[] = "\"resourceVersion\":\"", fingerprint[] = "\"fingerprint\":\"";
@@ -375,7 +380,7 @@ static void run_verb(Play *p, const char *line) {
                 step(p, since);
                 took = loop_now(p->rig.w.loop) - since;
         }
-        for (unsigned i = 0; i < 10; i++) /* the verb is over, or is stopped: nothing more is written */
+        for (unsigned i = 0; i < 10; i++) /* the verb has ended, or was stopped: nothing more is written */
                 step(p, since);
         add_results(p, r, took);
         strbuf_done(&p->writes);

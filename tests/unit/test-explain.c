@@ -207,7 +207,8 @@ static const Row causes_table[] = {
           "kubectl patch nodedisruptionbudgets.vesper.sh one --type=merge -p '{\"spec\":{\"maxUnavailable\":2}}'" },
         { "of a percentage", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'minAvailable':'80%'", "0", "") } },
           "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 80%", "kubectl edit nodedisruptionbudgets.vesper.sh one" },
-        { "of a number that must stay", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'minAvailable':3", "0", "") } },
+        { "of a number that must stay", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""),
+                                            { &kube_node_budget_kind, BUDGET("'minAvailable':3", "0", "") } },
           "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 3", "-p '{\"spec\":{\"minAvailable\":2}}'" },
         { "as the coordinator says it", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A(""),
                                           { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") } },
@@ -278,13 +279,15 @@ static const Row causes_table[] = {
         { "opted out, and evicted all the same by policy", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Evicting'}]")), A(""),
             P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
         { "a kubelet that is silent", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Draining")), A(""),
-            P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE, "Pod web/web-1",
+            P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) },
+          "Terminating" NO_DEADLINE, "Pod web/web-1",
           "the node's kubelet is silent, so that nobody ends it (not Ready since 2027-01-15T07:55:00Z). Vesper no longer waits for it from 2027-01-15T08:01:30Z on.",
           "kubectl delete pod web-1 -n web --grace-period=0 --force", "ends no container", .since_ago_sec = 60 },
         { "a finalizer on a pod", { GOES, P(POD("web-1", ",'finalizers':['x.io/f'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE,
           "Pod web/web-1", "its grace ended at 2027-01-15T07:59:30Z, and finalizer x.io/f keeps it", "\"value\":\"x.io/f\"", "stays undone", .since_ago_sec = 60 },
         { "a kubelet that is silent while the grace goes on", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Draining")), A(""),
-            P(POD("web-1", ",'deletionTimestamp':'2027-01-15T08:00:20Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE, "Pod web/web-1",
+            P(POD("web-1", ",'deletionTimestamp':'2027-01-15T08:00:20Z','deletionGracePeriodSeconds':30", "")) },
+          "Terminating" NO_DEADLINE, "Pod web/web-1",
           "the node's kubelet is silent", "kubectl delete pod web-1 -n web --grace-period=0 --force", "ends no container", .since_ago_sec = 10 },
         { "a finalizer that a shell would read", { GOES, P(POD("web-1", ",'finalizers':['x`;reboot;`'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) },
           "Terminating" NO_DEADLINE, "Pod web/web-1", "finalizer x';reboot;' keeps it", NULL, .since_ago_sec = 60 },
@@ -680,7 +683,7 @@ static void no_pods(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
                 fault->status = 403;
 }
 
-/* Puts the DaemonSet that a pod names as its owner: the rows take it as given. */
+/* Adds the DaemonSet that owns a pod, which the rows do not list. */
 static void put_owner(FakeCluster *c, const cJSON *pod) {
         const cJSON *owner = cJSON_GetArrayItem(fj_get(pod, "metadata", "ownerReferences", NULL), 0);
 
@@ -690,7 +693,8 @@ static void put_owner(FakeCluster *c, const cJSON *pod) {
                                   fj_string(owner, "uid", NULL)));
 }
 
-/* Of a Node without the finalizer, the fetch looks for the NodeClaim by its true name alone. */
+/* Gives the NodeClaim its exact name if the Node lacks the finalizer: then the fetch looks for no other
+ * name. */
 static void name_claim(FakeCluster *c, cJSON *claim) {
         const cJSON *node = fake_get(c, FAKE_NODES, NULL, "w");
         _cleanup_free_ char *name = MUST(claim_name("a", "aws:///z/i-1", "u"));

@@ -151,7 +151,12 @@ TEST_CASE(test_stops) {
                 rig_run(r.rig, S);
                 assert_true(says(on_claim(&r), rows[i].told));
                 assert_true(is_cordoned(&r));
-                assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", rows[i].kind == FAKE_AWS_EVENT_SPOT && streq(rows[i].action, "stop") ? "drains the node by then, and keeps it, as that does not terminate its machine" : "drains the node now, and keeps it, as that does not terminate its machine"));
+                assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced",
+                                           rows[i].kind == FAKE_AWS_EVENT_SPOT && streq(rows[i].action, "stop")
+                                                   ? "drains the node by then, and keeps it, as that does not "
+                                                     "terminate its machine"
+                                                   : "drains the node now, and keeps it, as that does not "
+                                                     "terminate its machine"));
                 rig_run(r.rig, 10 * S);
                 assert_true(rig_event_says(r.rig, "web", "Evicted", "announced an interruption of node"));
                 assert_drained(&r);

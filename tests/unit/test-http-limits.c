@@ -530,7 +530,7 @@ TEST_CASE(test_slow_handler) {
         world_free(w);
 }
 
-/* A client of the row: it says nothing, sends a part of its body, or waits for the handler. */
+/* Connects a client of the row, which sends nothing, sends a part of its body, or waits for the handler. */
 static int client_in_phase(World *w, const char *triplet) {
         int fd = client_new(w, 2u + (unsigned) (triplet[0] - 'a'));
 
@@ -571,7 +571,8 @@ TEST_CASE(test_displaced) {
                 if (r->displaced >= 0)
                         host = 2u + (unsigned) (r->table[4 * r->displaced] - 'a');
                 address = strf("127.0.0.%u", host);
-                assert_string_equal(w->refused_address, address); /* the newcomer, or the one that gave way */
+                /* The address is of the refused newcomer, or of the connection that gave way. */
+                assert_string_equal(w->refused_address, address);
                 closep(&fd);
                 for (unsigned k = 0; k < n; k++)
                         closep(fds + k);

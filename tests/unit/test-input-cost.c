@@ -405,8 +405,8 @@ typedef struct Cost {
 typedef void (*read_t)(const Reader *reader, const char *data, size_t size, Kept *k);
 
 #ifdef HAVE_CALLGRIND
-/* Callgrind counts into files alone: VESPER_CALLGRIND is its --callgrind-out-file. The test does not switch the
- * instrumentation on and off, because callgrind translates the whole program anew each time. */
+/* Callgrind counts into files alone: VESPER_CALLGRIND is its --callgrind-out-file. The test does not switch
+ * the instrumentation on and off, because callgrind translates the whole program anew each time. */
 static uint64_t counted_instructions(unsigned number) {
         _cleanup_free_ char *path = strf("%s.%u", strempty(getenv("VESPER_CALLGRIND")), number), *text = NULL;
         const char *total;

@@ -135,7 +135,7 @@ TEST_CASE(test_together) {
         assert_int_equal(b.rig->n_requests, 2);
         assert_sent(&b, 1, "again");
         assert_null(strstr(b.rig->requests[1].body, "DrainInProgress"));
-        /* A new text is no transition, and renews the heartbeat. */
+        /* A new message changes lastHeartbeatTime, and not lastTransitionTime. */
         assert_sent(&b, 1, "\"lastHeartbeatTime\":\"2027-01-15T08:01:02Z\",\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"");
         bench_done(&b);
 }
@@ -273,7 +273,7 @@ TEST_CASE(test_restored_with_nothing_told) {
         bench_done(&b);
 }
 
-/* 404 of an object that is in view may be an API server that has just started. */
+/* An API server that has just started may answer 404 for an object that the watch has shown. */
 TEST_CASE(test_gone) {
         static const struct {
                 unsigned answer;

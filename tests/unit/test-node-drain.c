@@ -97,7 +97,7 @@ TEST_CASE(test_pods) {
         }
         run_for(&b, USEC_PER_SEC);
         begin(&b, 0, PROTECTED_WAIT, false);
-        assert_int_equal(node_drain_pods_left(b.drain), 3); /* it has not acted yet */
+        assert_int_equal(node_drain_pods_left(b.drain), 3); /* the drain has not made its first step */
         run_for(&b, 500 * MSEC);
         assert_trace(&b, "evicted a; evicted b; evicted c; gone a");
         assert_int_equal(node_drain_pods_left(b.drain), 2);

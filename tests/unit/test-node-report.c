@@ -96,12 +96,13 @@ static uint64_t n_gets(Bench *b, unsigned status) {
         return fake_api_count_status(fake_cluster_api(b->rig->cluster), FAKE_GET, FAKE_NODES, NULL, status);
 }
 
-/* The message of MaintenancePlanned is that of the plan, and once the node waits for load balancers, that of the wait. Each
- * is written once. */
+/* The condition MaintenancePlanned has the plan's message, and the message of the wait once the node waits
+ * for load balancers. The agent writes each message once. */
 TEST_CASE(test_planned_then_waits_for_load_balancers) {
         static const char planned[] = " moves pods away in an hour", waits[] = "is about to move pods away";
         _cleanup_bench_ Bench b;
-        Notice n = { .id = (char *) (uintptr_t) "x", .kind = NOTICE_MAINTENANCE, .source = (char *) (uintptr_t) "ec2", .deadline_usec = USEC_INFINITY };
+        Notice n = { .id = (char *) (uintptr_t) "x", .kind = NOTICE_MAINTENANCE,
+                     .source = (char *) (uintptr_t) "ec2", .deadline_usec = USEC_INFINITY };
         const NodeWish wish = { .notice = &n, .phase = INTERRUPTION_CORDONED, .conditions = NODE_CONDITIONS_PLANNED, .message = waits };
         const FakeApi *api;
 

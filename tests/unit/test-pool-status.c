@@ -132,7 +132,8 @@ TEST_CASE(test_restored_removal) {
         assert_string_equal(fj_string(rig_claim(r, "n0"), "status", "phase", NULL), "Draining");
 }
 
-/* The pool is edited while nobody leads: the conditions that the new leader finds as they should be are of that generation, too. */
+/* The NodePool is edited while nobody leads. The new leader updates observedGeneration also in conditions
+ * that are otherwise unchanged. */
 TEST_CASE(test_generation_after_restart) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         static const char *const types[] = { "Ready", "Progressing", "Paused" };

@@ -570,8 +570,8 @@ TEST_CASE(test_brake_is_denied) {
         queue_rig_done(&r);
 }
 
-/* Once AWS has confirmed a notice of a machine, the brake does not hold the next notice of this machine, even in a
- * flood of notices. */
+/* Once AWS has confirmed a notice of a machine, the brake does not hold the next notice of this machine,
+ * even in a flood of notices. */
 TEST_CASE(test_brake_remembers) {
         _cleanup_free_ char *node = NULL, *instance = NULL, *before = NULL;
         unsigned n_held = 0;

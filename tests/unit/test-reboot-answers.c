@@ -4,8 +4,8 @@
 #include "marks.h"
 
 /*
- * What a coordinator that grants reboots, or has the cloud make them, keeps of a request, and for how long; what it makes of
- * other answers of the API server and of EC2; and how often it says and writes something.
+ * A coordinator that grants reboots, or asks the cloud for them: how long it remembers a request, other
+ * answers of the API server and of EC2, and the number of Events, log lines and writes.
  */
 
 #define S USEC_PER_SEC
@@ -44,7 +44,7 @@ static CoordinatorRig *new_rig(unsigned n_nodes, bool use_ec2) {
         r->use_ec2 = use_ec2;
         r->settings[0] = slots;
         r->settings[1] = slot;
-        rig_begin(r, n_nodes, NULL); /* reads them, once */
+        rig_begin(r, n_nodes, NULL); /* lists the Nodes once */
         r->settings[0] = r->settings[1] = NULL;
         rig_run(r, 40 * S);
         ask(r, "n0", "first", ""); /* the first grant of a leader waits for its list of the nodes */
@@ -94,7 +94,7 @@ static unsigned n_logged(CoordinatorRig *r, const char *text) {
 
 /* -- turns ---------------------------------------------------------------------------------------------- */
 
-/* A node that has let its slot run out comes behind others, until it has rebooted in a slot. */
+/* A node whose slot expired comes after the other nodes, until it has rebooted in a slot. */
 TEST_CASE(test_turns) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3, false);
 
@@ -128,7 +128,7 @@ TEST_CASE(test_turns) {
         assert_false(is_granted(r, "n1", "e"));
 }
 
-/* Slots are shorter after a reload: one that was granted before lasts as long as it was granted for. */
+/* A reload makes slots shorter. A slot that was granted before the reload keeps its length. */
 TEST_CASE(test_shorter_slots) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2, false);
 
@@ -144,7 +144,7 @@ TEST_CASE(test_shorter_slots) {
         assert_false(rig_has_event(r, "n0", "RebootGrantTooLong"));
 }
 
-/* A node that grants itself a slot again and again is told of once in ten minutes. */
+/* A node that grants itself a slot again and again is reported once in ten minutes. */
 TEST_CASE(test_too_long_is_told_once) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1, false);
 
@@ -164,8 +164,8 @@ TEST_CASE(test_too_long_is_told_once) {
 typedef struct Answers {
         FakeApiFault fault;
         FakeResourceId resource;
-        const char *contains; /* in the body */
-        unsigned n, n_seen;   /* requests with that; the first n are answered so */
+        const char *contains; /* part of the body */
+        unsigned n, n_seen;   /* matching requests; the first n get the fault */
 } Answers;
 
 static void on_patch(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
@@ -194,7 +194,8 @@ TEST_CASE(test_charge_refused) {
         assert_int_equal(answers.n_seen, 2);
 }
 
-/* The charge takes its time: the slot is not granted before the budgets have admitted it, whatever happens meanwhile. */
+/* The write of the charge takes long. The slot is not granted before the budgets have admitted it, whatever
+ * happens meanwhile. */
 TEST_CASE(test_slow_charge) {
         Answers answers = { .fault = { .delay_usec = 6 * S }, .resource = FAKE_NDBS,
                             .contains = "\"holder\":\"b\"", .n = 1 };
@@ -232,14 +233,14 @@ TEST_CASE(test_gone_with_its_charge) {
         assert_int_equal(n_charges(r), 0);
 }
 
-/* A node waits for a budget, then for a slot: its Event says what it waits for now; the log has it once. */
+/* A node waits for a budget, then for a slot. Its Event has the present reason; the log has a line once. */
 TEST_CASE(test_waits_for_another_reason) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3, false);
         int64_t events = n_events(r, "n0", "RebootWaits");
         unsigned logged = n_logged(r, "Node n0: Waits");
 
         fake_merge(r->cluster, FAKE_NODES, NULL, "n1",
-                   "{'metadata':{'labels':{'rack':'r'}}}"); /* of no budget */
+                   "{'metadata':{'labels':{'rack':'r'}}}"); /* a label that no budget selects */
         put_budget(r);
         set_ready(r, "n2", false);
         rig_run(r, 5 * S);
@@ -259,7 +260,7 @@ TEST_CASE(test_waits_for_another_reason) {
 
 /* -- by the cloud --------------------------------------------------------------------------------------- */
 
-/* Its agent has drained the node for the event, and asks with that id. */
+/* Drains the node for the event as its agent does, and asks for the reboot with the event's id. */
 static void ask_cloud(CoordinatorRig *r, const char *id, const char *event) {
         _cleanup_free_ char *more = MUST(strf(",\\'event\\':\\'%s\\',\\'by\\':\\'cloud\\'", event));
 
@@ -275,7 +276,7 @@ static size_t n_calls(CoordinatorRig *r) {
         return fake_ec2_n_requests(r->ec2, "RebootInstances");
 }
 
-/* Whatever the API server answers to the mark on the grant, EC2 is told once. */
+/* The coordinator calls EC2 once, whatever the API server answers to the write that marks the grant. */
 TEST_CASE(test_mark_answers) {
         static const struct {
                 const char *what;
@@ -310,7 +311,7 @@ TEST_CASE(test_mark_answers) {
         }
 }
 
-/* EC2 refuses it for the same reason each time: said once. */
+/* EC2 refuses the reboot for the same reason each time. The coordinator reports the refusal once. */
 TEST_CASE(test_refused_is_told_once) {
         const FakeTrouble refused = { .kind = FAKE_TROUBLE_FAIL, .operation = "RebootInstances", .n = 5,
                                       .status = 503,
@@ -325,7 +326,8 @@ TEST_CASE(test_refused_is_told_once) {
         assert_int_equal(n_events(r, "n0", "MachineRebooted"), 1);
 }
 
-/* Another event ten minutes after the first, and not sooner. Each call ends the word about the one before. */
+/* The coordinator calls the cloud for another event of the node ten minutes after its last call, and not
+ * sooner. Each wait gets an Event of its own. */
 TEST_CASE(test_pace) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1, true);
 
@@ -343,7 +345,8 @@ TEST_CASE(test_pace) {
         }
 }
 
-/* Nobody knows whether EC2 has done it: another request for the same event is not told to EC2. */
+/* EC2 may have made a reboot whose answer was lost. The coordinator does not call EC2 again for the same
+ * event. */
 TEST_CASE(test_undecided) {
         const FakeTrouble lost = { .kind = FAKE_TROUBLE_LOSE, .operation = "RebootInstances", .n = 1 };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1, true);

@@ -598,7 +598,8 @@ static size_t n_charges(CoordinatorRig *r) {
                 fj_get(fake_get(r->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL));
 }
 
-/* A leader that has led for long does not say that it lists the Nodes first, while and after it asks the budgets. */
+/* A leader that has led for long does not say that it lists the Nodes first, while and after it asks the
+ * budgets. */
 TEST_CASE(test_budgets_are_asked) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
 

@@ -18,7 +18,7 @@ static CoordinatorRig *new_rig(bool use_ec2) {
         r->use_ec2 = use_ec2;
         r->settings[0] = slots;
         r->settings[1] = slot;
-        rig_begin(r, 1, NULL); /* reads them, once */
+        rig_begin(r, 1, NULL); /* lists the Nodes once */
         r->settings[0] = r->settings[1] = NULL;
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 rig_add_node(r, names[i]);
@@ -88,7 +88,7 @@ static void reboot(CoordinatorRig *r, const char *node) {
         assert_false(is_granted(r, node));
 }
 
-/* Asked, waited for, granted, used and given back. */
+/* A slot is requested, waited for, granted, used and given back. */
 static void play_slot(CoordinatorRig *r, const char *node) {
         ask(r, OTHER, 50 * M, "");
         rig_run(r, 5 * S);
@@ -102,7 +102,7 @@ static void play_slot(CoordinatorRig *r, const char *node) {
         reboot(r, node);
 }
 
-/* Granted, and not back in time: the next one has the slot. */
+/* A node with a slot is not Ready again in time. The next node gets the slot. */
 static void play_expired(CoordinatorRig *r, const char *node) {
         ask(r, node, 7 * M, "");
         rig_run(r, 5 * S);
@@ -118,12 +118,12 @@ static void play_expired(CoordinatorRig *r, const char *node) {
         assert_false(is_granted(r, node) || is_granted(r, OTHER));
 }
 
-/* Withdrawn before it was granted; a request that cannot be read. */
+/* A request is withdrawn before its grant. Another one cannot be parsed. */
 static void play_not_granted(CoordinatorRig *r, const char *node) {
         ask(r, OTHER, 50 * M, "");
         rig_run(r, 5 * S);
         ask(r, node, 3 * M, "");
-        rig_run(r, 4 * M); /* its patience is over */
+        rig_run(r, 4 * M); /* the time limit of the request is over */
         withdraw(r, node);
         rig_run(r, 5 * S);
         ask(r, node, 9 * M, ",\\'by\\':7");
@@ -135,7 +135,7 @@ static void play_not_granted(CoordinatorRig *r, const char *node) {
         rig_run(r, 5 * S);
 }
 
-/* A budget refuses the charge, has it wait, admits it, and gets it back. */
+/* A budget refuses the charge, makes it wait, admits it, and gets it back. */
 static void play_budget(CoordinatorRig *r, const char *node) {
         set_ready(r, OTHER, false);
         rig_run(r, 5 * S);
@@ -238,7 +238,8 @@ static bool may_acknowledge(CoordinatorRig *r, const char *node, const char *eve
         return streq_ptr(annotation(r, node, ANNOTATION_ACK_OK), event);
 }
 
-/* The first machine is drained long before the second one; the event waits, may be acknowledged, and is over. */
+/* The first machine is drained long before the second one. The event waits, may then be acknowledged, and
+ * ends. */
 static void play_acknowledged(CoordinatorRig *r, const char *node) {
         static const char more[] = ",\\'resources\\':[\\'vm-a\\',\\'vm-b\\'],\\'deadline\\':\\'2027-03-01T00:00:00Z\\'";
         unsigned logged = n_logged(r, "All machines that event E names");
@@ -259,7 +260,7 @@ static void play_acknowledged(CoordinatorRig *r, const char *node) {
         assert_false(may_acknowledge(r, node, "E") || may_acknowledge(r, "azure-z", "E"));
         clear_interruption(r, "azure-z");
         fake_merge(r->cluster, FAKE_NODES, NULL, node,
-                   "{'spec':{'providerID':null}}"); /* the next round's is vm-a */
+                   "{'spec':{'providerID':null}}"); /* the Node of the next round is vm-a */
         rig_run(r, 5 * S);
 }
 
@@ -278,7 +279,7 @@ TEST_CASE(test_acknowledged) {
                 fake_add_node(r->cluster, names[i], NULL, NULL, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "azure-z",
                    "{'spec':{'providerID':'azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm-b'}}");
-        /* Another event, whose begin is another one. */
+        /* Another event with another begin. */
         set_interruption(r, "azure-0", "F", "Draining",
                          ",\\'resources\\':[\\'vm-q\\'],\\'deadline\\':\\'2027-04-02T00:00:00Z\\'");
         rig_rounds(r, &(RigRounds) { .play = play_vm, .nodes = { "azure-a", "azure-b", "azure-c" } });

@@ -10,8 +10,9 @@
 #include "strv.h"
 
 /*
- * The tables of the pure rules of reboots, shown to a coordinator: Nodes carry what a row says, with its times counted from now.
- * The answers are read from the Nodes, from Events and metrics, and from what EC2 is told.
+ * The tables of the pure rules of reboots, shown to a coordinator: Nodes carry what a row says, with its
+ * times counted from now. The answers are read from the Nodes, from Events and metrics, and from what EC2 is
+ * told.
  */
 
 #define S USEC_PER_SEC
@@ -25,7 +26,7 @@ static CoordinatorRig *new_rig(const char *max, bool use_ec2) {
         r->use_ec2 = use_ec2;
         r->settings[0] = slots;
         r->settings[1] = slot;
-        rig_begin(r, 1, NULL); /* reads them, once */
+        rig_begin(r, 1, NULL); /* lists the Nodes once */
         r->settings[0] = r->settings[1] = NULL;
         rig_run(r, 2 * M);
         return r;
@@ -63,7 +64,8 @@ static bool metrics_say(CoordinatorRig *r, const char *line) {
 
 /* -- slots ---------------------------------------------------------------------------------------------- */
 
-/* Shows a Node "n" with that, and checks the answer. is_too_long: its grant is none of the coordinator. */
+/* Creates a Node "n" with these annotations, and checks the answer. is_too_long: the Node has a grant that
+ * the coordinator did not write. */
 static void play_stand(const char *annotations, const char *meta, const char *status,
                        RebootRequestState state, bool is_stale,
                        bool is_too_long) {
@@ -146,7 +148,8 @@ TEST_CASE(test_cloud) {
                 bool is_marked;
 
                 print_message("  %s\n", row->what);
-                fake_add_node(r->cluster, "stranger", ZONE, "i-00000000000000001", NULL); /* of no pool */
+                /* A Node of no pool. */
+                fake_add_node(r->cluster, "stranger", ZONE, "i-00000000000000001", NULL);
                 fake_merge(r->cluster, FAKE_NODES, NULL, node,
                            "{'metadata':{'annotations':{%s}},'spec':{%s},'status':{'nodeInfo':{'bootID':'%s'}}}",
                            annotations, row->spec, row->boot);

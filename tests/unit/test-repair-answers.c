@@ -2,8 +2,8 @@
 #include "repair-bench.h"
 
 /*
- * What a coordinator that repairs makes of other answers of the API server, and what is over when a node, a person or a watch
- * changes its mind: each is the only thing that happens then, and is to show within seconds.
+ * A coordinator that repairs: other answers of the API server, and the effects that end when a node, a
+ * person or a watch changes. Each change is the only one at its time, and has its effect within seconds.
  */
 
 #define S USEC_PER_SEC
@@ -11,7 +11,7 @@
 #define REBOOT_RULE "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]"
 
 typedef struct Answers {
-        FakeApiFault fault, then; /* of the first n, and of those after them */
+        FakeApiFault fault, then; /* answer to the first n requests, and to later ones */
         unsigned n, n_seen;
 } Answers;
 
@@ -22,7 +22,7 @@ static void on_delete(const FakeRequest *q, FakeApiFault *ret_fault, void *userd
                 *ret_fault = a->n_seen++ < a->n ? a->fault : a->then;
 }
 
-/* How often an Event with this reason was recorded about the node. */
+/* Returns the number of times that an Event with this reason was recorded for the node. */
 static int64_t n_events(CoordinatorRig *r, const char *node, const char *reason) {
         const cJSON *e;
         int64_t n = 0;
@@ -62,7 +62,8 @@ static void show_disk(CoordinatorRig *r, const char *reason) {
 
 /* -- other answers -------------------------------------------------------------------------------------- */
 
-/* The node goes as without that answer, only later; the repair begins, is counted and is reported once. */
+/* The node is deleted as without the other answer, only later. The repair begins, is counted and is reported
+ * once. */
 TEST_CASE(test_deletion_answers) {
         static const struct {
                 const char *what;
@@ -104,7 +105,8 @@ TEST_CASE(test_deletion_answers) {
         }
 }
 
-/* A deletion that the API server refuses has no place: another node has it while this one is held. */
+/* A node whose deletion the API server refuses, and whose repair is then held, takes no place of the limit.
+ * Another node is repaired meanwhile. */
 TEST_CASE(test_refused_has_no_place) {
         Answers answers = { .fault = { .status = 409 }, .n = 1000 };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
@@ -124,7 +126,8 @@ TEST_CASE(test_refused_has_no_place) {
         assert_false(is_repaired(r, "n0"));
 }
 
-/* Refused once, and then not answered until the repair has failed: the next one is another repair, and is counted. */
+/* A deletion is refused once, and then not answered until the repair has failed. The next one is counted as
+ * another repair. */
 TEST_CASE(test_refused_and_failed) {
         Answers answers = { .fault = { .status = 409 }, .n = 1, .then = { .status = 503 } };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
@@ -141,7 +144,8 @@ TEST_CASE(test_refused_and_failed) {
 
 /* -- what is over --------------------------------------------------------------------------------------- */
 
-/* Another reason is no longer what the rule is about: nothing waits, and what comes back is announced again. */
+/* A condition with another reason does not match the rule. The wait ends, and the coordinator announces it
+ * again when the reason comes back. */
 TEST_CASE(test_another_reason) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
 
@@ -166,7 +170,7 @@ TEST_CASE(test_another_reason) {
         assert_true(n_waiting_is(r, 0));
 }
 
-/* What is held, and for how many nodes, is over as soon as they are well. */
+/* The hold, and the number of held nodes, ends as soon as the nodes are healthy. */
 TEST_CASE(test_held_no_more) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
         const cJSON *pool;
@@ -190,7 +194,7 @@ TEST_CASE(test_held_no_more) {
         assert_string_equal(held(r), "");
 }
 
-/* Only the last node that waits is well again, right after a pass: that alone ends the hold. */
+/* The last waiting node becomes healthy right after a reconcile. This change alone ends the hold. */
 TEST_CASE(test_last_waiter) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
 
@@ -208,7 +212,8 @@ TEST_CASE(test_last_waiter) {
         assert_string_equal(held(r), "");
 }
 
-/* Of two nodes that are due together the one that has been ill for longer is first, whatever their names. */
+/* If two nodes are due together, the one that has been unhealthy for longer is first, whatever their
+ * names. */
 TEST_CASE(test_oldest_first) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
@@ -226,7 +231,7 @@ TEST_CASE(test_oldest_first) {
 
 /* -- our view ------------------------------------------------------------------------------------------- */
 
-/* Heartbeats had moved, and stop for a while: kubelets have five minutes again. */
+/* Heartbeats stop for all nodes and then resume. Kubelets have five minutes again. */
 TEST_CASE(test_heartbeats_stop) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
 
@@ -240,7 +245,7 @@ TEST_CASE(test_heartbeats_stop) {
         assert_true(is_repaired(r, "n0"));
 }
 
-/* Watches that are down for moments only put nothing off. */
+/* Watches that are down for moments only postpone nothing. */
 TEST_CASE(test_watches_for_a_moment) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
 
@@ -291,7 +296,8 @@ static void set_veto(CoordinatorRig *r, bool on) {
                    on ? "'true'" : "null");
 }
 
-/* A veto that comes and goes: the agent is asked again half a minute later, and what it did the first time is forgotten. */
+/* A veto comes and goes. The coordinator asks the agent again half a minute later, and forgets the agent's
+ * first request. */
 TEST_CASE(test_asked_again) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = begin_reboot(REBOOT_RULE);
 
@@ -317,7 +323,8 @@ TEST_CASE(test_asked_again) {
         assert_false(rig_event_says(r, "n0", "NodeRepair", "has taken its request for a slot back"));
 }
 
-/* When the reboot has failed the next rule decides at once: its Event, and the deletion a minute later. */
+/* When the reboot has failed the next rule applies at once: its Event comes first, and the deletion a minute
+ * later. */
 TEST_CASE(test_next_rule) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = begin_reboot(REBOOT_RULES);
         unsigned seconds = 0;

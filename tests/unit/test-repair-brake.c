@@ -257,7 +257,7 @@ TEST_CASE(test_calm) {
         assert_int_equal(begin_all(b, d), 1);
 }
 
-/* A repair that begins is a movement, too, though it is taken back. */
+/* The begin of a repair is a movement, too, even if the repair is taken back. */
 TEST_CASE(test_calm_since_begin) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
@@ -273,7 +273,7 @@ TEST_CASE(test_calm_since_begin) {
         assert_int_equal(begin_all(b, d), 2);
 }
 
-/* A successor that is seen again and again is well since it was first. */
+/* Repeated reports of a healthy successor do not restart its time: it counts from the first one. */
 TEST_CASE(test_successor_is_seen_again) {
         Bench *b = *state;
 

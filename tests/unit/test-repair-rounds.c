@@ -2,7 +2,8 @@
 #include "repair-bench.h"
 #include "rig-rounds.h"
 
-/* Rounds of repairs: nodes that are replaced, or rebooted, each twice under one coordinator and once under the next. */
+/* Rounds of repairs: nodes that are replaced, or rebooted, each twice under one coordinator and once under
+ * the next. */
 
 #define RULES \
         "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}," \
@@ -40,7 +41,7 @@ static void withdraw(CoordinatorRig *r, const char *node) {
                    "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
 }
 
-/* From then on the pool has a condition RepairHeld, and the leader has granted a slot. */
+/* Makes the NodePool have a condition RepairHeld, and the leader grant a slot. */
 static void have_hold(CoordinatorRig *r) {
         request_slot(r, "n0");
         run(r, M);
@@ -61,7 +62,7 @@ static void play_rounds(CoordinatorRig *r, void (*play)(CoordinatorRig *r, const
                                                             "node-b", "node-c" }, .fault = fault });
 }
 
-/* Another node takes the place of this one, which is gone, and proves its repair. */
+/* Adds the successor of the deleted node, which proves the repair. */
 static void replace(CoordinatorRig *r, const char *node) {
         _cleanup_free_ char *name = MUST(strf("for-%s", node));
 
@@ -76,7 +77,7 @@ static void boot(CoordinatorRig *r, const char *node) {
         set_boot(r, node, id);
 }
 
-/* Silent for ever: held while its pool is paused, then replaced. */
+/* The kubelet is silent for ever. The repair is held while the pool is paused, then the node is replaced. */
 static void play_replaced(CoordinatorRig *r, const char *node) {
         fake_cluster_set_kubelet(r->cluster, node, false);
         run(r, 7 * M);
@@ -89,7 +90,7 @@ static void play_replaced(CoordinatorRig *r, const char *node) {
         replace(r, node);
 }
 
-/* Its machine is off for a while. */
+/* The node's machine is off for a while. */
 static void play_off(CoordinatorRig *r, const char *node) {
         rig_machine(r, node)->state = INSTANCE_OFF;
         fake_cluster_set_kubelet(r->cluster, node, false);
@@ -101,7 +102,7 @@ static void play_off(CoordinatorRig *r, const char *node) {
         replace(r, node);
 }
 
-/* Announced, and well in time; later ill again. */
+/* The repair is announced, and the node becomes healthy in time. Later it is unhealthy again. */
 static void play_well_in_time(CoordinatorRig *r, const char *node) {
         fake_cluster_set_kubelet(r->cluster, node, false);
         run(r, 8 * M);
@@ -123,7 +124,7 @@ static void begin_reboot(CoordinatorRig *r, const char *node) {
         assert_string_equal(mark_of(r, node), id);
 }
 
-/* Its agent asks for a slot, and reboots. */
+/* Asks for a slot as the node's agent does, and reboots. */
 static void reboot(CoordinatorRig *r, const char *node) {
         request_slot(r, node);
         run(r, 3 * M);

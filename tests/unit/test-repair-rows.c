@@ -4,8 +4,9 @@
 #include "repair-sight-rows.h"
 
 /*
- * The tables of the pure rules of repairs, shown to a coordinator. Nodes show what a row says when it says so. The decision is
- * read from the API server: the Node is deleted, it is annotated for its agent, or neither.
+ * The tables of the pure rules of repairs, shown to a coordinator. Nodes show what a row says when it says
+ * so. The decision is read from the API server: the Node is deleted, it is annotated for its agent, or
+ * neither.
  */
 
 /* A repair whose Event comes late begins a minute after that Event. */
@@ -21,7 +22,8 @@ static void add_pool(CoordinatorRig *r, const char *rules) {
                 fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'repair':%s}}", rules);
 }
 
-/* Node n0 as it is at the first step of the row. A node that never was Ready was there before the coordinator. */
+/* Creates node n0 as at the first step of the row. A node that never was Ready exists before the
+ * coordinator. */
 static CoordinatorRig *begin_sight(const RepairSightRow *row) {
         CoordinatorRig *r = coordinator_rig_new();
 
@@ -45,7 +47,7 @@ static bool is_acted_upon(CoordinatorRig *r) {
         return is_repaired(r, "n0") || mark_of(r, "n0");
 }
 
-/* Runs until that long after the first step. */
+/* Runs until this long after the first step. */
 static void run_until(CoordinatorRig *r, usec_t begin_usec, const RepairSightRow *row, usec_t at_usec) {
         usec_t until = begin_usec + at_usec - row->steps->at_usec, now = virtual_time_now(r->w.time);
 
@@ -53,7 +55,7 @@ static void run_until(CoordinatorRig *r, usec_t begin_usec, const RepairSightRow
                 run(r, until - now);
 }
 
-/* Plays the row up to that step, which then stays as it is. */
+/* Plays the row up to this step, whose state then stays. */
 static void play_sight(const RepairSightRow *row, size_t last) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = begin_sight(row);
         usec_t begin_usec = virtual_time_now(r->w.time);
@@ -116,7 +118,8 @@ static bool repair_ended(CoordinatorRig *r, bool proved) {
                                      : "vesper_coordinator_repairs_total{outcome=\"failed\"} 1\n");
 }
 
-/* Node n0 is asked to reboot, its agent has asked for a slot, and waits for it until the row says otherwise. */
+/* Has the coordinator ask node n0 to reboot. The agent asks for a slot, and waits until the row changes
+ * that. */
 static CoordinatorRig *begin_reboot(usec_t *ret_begun_usec) {
         CoordinatorRig *r = new_rig(1);
 

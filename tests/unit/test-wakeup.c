@@ -49,14 +49,14 @@ static void world_done(World *w) {
         free(w->asleep);
 }
 
-/* What a thing with the bound of 10 s has. */
+/* The wake-ups of a thing with the bound of 10 s. */
 static const struct {
         const char *label;
         usec_t timer_in; /* 0: not armed */
         usec_t key_in;   /* 0: not due */
         usec_t at_in;    /* 0: not reported */
         bool is_awaited;
-        const char *asleep; /* NULL: it is awake */
+        const char *asleep; /* expected text; NULL: the thing is awake */
 } rows[] = {
         { "nothing", .asleep = "thing x (busy) has no timer, no call and no watch" },
         { "a timer", .timer_in = 3 * S },
@@ -106,7 +106,7 @@ TEST_CASE(test_rows) {
         }
 }
 
-/* Each thing is judged by what was reported of it alone, and once. */
+/* Each thing is checked once, by its own report alone. */
 TEST_CASE(test_several) {
         Wakeups wakeups;
         World w;
@@ -138,7 +138,7 @@ TEST_CASE(test_work_queue_due) {
         assert_return_code(work_queue_add(w.queue, "key"), 0);
         assert_int_equal(work_queue_due(w.queue, "key"), loop_now(w.loop));
         assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 1);
-        assert_int_equal(work_queue_due(w.queue, "key"), USEC_INFINITY); /* the run has served both wishes */
+        assert_int_equal(work_queue_due(w.queue, "key"), USEC_INFINITY); /* the run has served both marks */
         assert_return_code(work_queue_retry(w.queue, "key"), 0);
         assert_in_range(work_queue_due(w.queue, "key"), loop_now(w.loop) + S / 2, loop_now(w.loop) + 2 * S);
         work_queue_remove(w.queue, "key");

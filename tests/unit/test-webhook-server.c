@@ -42,7 +42,7 @@ typedef struct World {
         char folder[32];
         uint16_t port;
         StrBuf said;
-        unsigned status; /* of the last answer */
+        unsigned status; /* status of the last answer */
         int error;
         bool is_answered;
 } World;
@@ -72,7 +72,8 @@ static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
 static void on_synced(void *userdata) {
 }
 
-/* A loopback address that no other process uses: nobody else takes the port before the server listens. */
+/* Returns a loopback address for this process alone, so that nobody takes the port before the server
+ * listens. */
 static struct in_addr own_address(void) {
         return (struct in_addr){ htonl(UINT32_C(0x7f400000) | ((uint32_t) getpid() & 0x3fffff)) };
 }
@@ -207,8 +208,8 @@ static CertificateSet set_made(void) {
         return s;
 }
 
-/* Files are looked at each minute. A pair that does not fit is reported once, and the last good one is
- * shown. */
+/* The server reads its files each minute. A pair that does not fit is reported once, and the server keeps
+ * the last good pair. */
 TEST_CASE(test_files) {
         CertificateSet one = set_made(), other = set_made();
         _cleanup_free_ char *certificate = NULL, *key = NULL;
@@ -249,7 +250,7 @@ TEST_CASE(test_files) {
                 assert_int_equal(n_said(&w, "shows another certificate"), round + 1);
                 assert_int_equal(ask(&w, next->bundle, SERVICE), 405);
                 assert_int_equal(ask(&w, shown->bundle, SERVICE), 0);
-                for (unsigned i = 0; i < 5; i++) /* what was shown before ends */
+                for (unsigned i = 0; i < 5; i++) /* connections with the earlier certificate end */
                         skip_minute(&w);
                 assert_int_equal(ask(&w, next->bundle, SERVICE), 405);
         }
@@ -277,8 +278,8 @@ static void run_until_said(World *w, const char *part, unsigned n) {
         assert_int_equal(n_said(w, part), n);
 }
 
-/* A certificate of a Secret covers the Service and the names of the settings, and is trusted by the CA
- * beside it. */
+/* The certificate in the Secret covers the Service and the configured names, and the CA beside it signed
+ * it. */
 TEST_CASE(test_secret) {
         _cleanup_free_ char *bundle = NULL, *made = NULL, *encoded = NULL, *certificate = NULL, *key = NULL,
                             *ca = NULL, *ca_key = NULL;
