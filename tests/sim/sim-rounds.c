@@ -16,6 +16,7 @@
  * a round that leaves something behind, in a daemon or in the API, which changes the next one.
  *
  *      sim-rounds --stories DIR [NAME]             plays the stories, or one of them
+ *      sim-rounds --stories DIR --every N          plays each Nth
  *      sim-rounds --stories DIR --write [NAME]     writes their files anew: read the difference after that
  *      sim-rounds --stories DIR --trace NAME       prints the world's trace
  */
@@ -229,16 +230,19 @@ static void play(void **state) {
 
 int main(int argc, char **argv) {
         static const struct option options[] = {
-                { "stories", required_argument, NULL, 's' }, { "write", no_argument, NULL, 'w' }, { "trace", no_argument, NULL, 't' }, {},
+                { "stories", required_argument, NULL, 's' }, { "every", required_argument, NULL, 'e' }, { "write", no_argument, NULL, 'w' }, { "trace", no_argument, NULL, 't' }, {},
         };
         struct CMUnitTest *tests = MUST(new0(struct CMUnitTest, sim_n_stories));
-        size_t n = 0;
+        size_t n = 0, every = 1;
         int c, r;
 
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (c) {
                 case 's':
                         stories = optarg;
+                        break;
+                case 'e':
+                        every = MAX(strtoul(optarg, NULL, 10), 1ul);
                         break;
                 case 'w':
                         is_writing = true;
@@ -249,7 +253,7 @@ int main(int argc, char **argv) {
                 default:
                         return 2;
                 }
-        for (size_t i = 0; i < sim_n_stories; i++)
+        for (size_t i = 0; i < sim_n_stories; i += every)
                 if (optind == argc || streq(argv[optind], sim_stories[i].name))
                         tests[n++] = (struct CMUnitTest){ .name = sim_stories[i].name,
                                                           .test_func = play,
