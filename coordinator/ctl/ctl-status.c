@@ -545,8 +545,8 @@ static void add_blockers(StrBuf *b, const StatusRows *r, usec_t now_usec) {
                         const ClaimBlocker *blocker = r->rows[i].blockers + k;
                         size_t before = b->size;
 
-                        strbuf_addf(b, "%s%s %s %s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
-                                    is_waited_for(blocker) ? "waits for" : "does not wait for", strempty(blocker->pod), strempty(blocker->reason),
+                        strbuf_addf(b, "%s%s %s%s%s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
+                                    !is_waited_for(blocker) ? "does not wait" : "waits", blocker->pod ? " for " : "", strempty(blocker->pod), strempty(blocker->reason),
                                     blocker->pdb ? " " : "", strempty(blocker->pdb));
                         if (blocker->since_usec > 0) {
                                 strbuf_add(b, " since ");

@@ -145,7 +145,7 @@ TEST_CASE(test_named) {
         put_node(&b, "node-a", "");
         put_claim(&b, "node-a", DELETED, ",'terminationGracePeriod':'1h'",
                   ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'shop/web-1','reason':'BlockedByPDB','pdb':'shop/web',"
-                  "'since':'2027-01-15T07:55:00Z'},{'pod':'shop/job','reason':'Protected'}]");
+                  "'since':'2027-01-15T07:55:00Z'},{'pod':'shop/job','reason':'Protected'},{'reason':'Paused'}]");
         put_claim(&b, "elsewhere", "", "", ",'phase':'Adopted'");
         text = table(&b);
         assert_string_equal(text, "NODE     POOL      PHASE       PODS-LEFT   HELD-BY                              SINCE   DEADLINE\n"
@@ -154,6 +154,7 @@ TEST_CASE(test_named) {
                                   "\n"
                                   "node-a waits for shop/web-1: BlockedByPDB shop/web since 5m\n"
                                   "node-a waits for shop/job: Protected\n"
+                                  "node-a waits: Paused\n"
                                   "\n"
                                   "NodeClaims are not shown.\n");
         assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
