@@ -138,7 +138,7 @@ static void tell_budget(Explain *x, const KubeNodeBudget *b, bool holds) {
         else {
                 explain_cause_say(x->causes, c,
                                   "NodeDisruptionBudget %s %s this node: %s, so %" PRIi64 " must stay available, and %" PRIi64 " of %" PRIi64 " are.",
-                                  name, holds ? "has no room for" : "would let wait the removal of",
+                                  name, holds ? "has no room for" : "would delay the removal of",
                                   strempty(amount), b->desired_available, b->current_available,
                                   b->expected_nodes);
                 name_charges(x, c, b);
