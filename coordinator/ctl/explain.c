@@ -175,7 +175,7 @@ static void explain_not_selected(Explain *x) {
         say_in_service(x, c);
         explain_cause_say(x->causes, c,
                           !x->f->knows_pools ? "Which NodePool manages it is not known."
-                          : x->heard || announced_list_open(&x->announced) ? "No NodePool selects it."
+                          : x->heard || x->interruption || announced_list_open(&x->announced) ? "No NodePool selects it."
                                         : "No NodePool selects it, so vesper does nothing about it.");
         for (size_t i = 0; i < x->f->pools.n_items; i++) {
                 const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
@@ -201,11 +201,14 @@ static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
 /* who: a sentence's beginning. figures: how many pods are left, and more of them, where that is told; NULL: it is not. */
 static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i, const char *figures) {
         _cleanup_free_ char *action = str_sanitize(isempty(i->notice->action) ? "no action said" : i->notice->action, NOTICE_WORD_BYTES_MAX);
+        const char *phase = i->phase == INTERRUPTION_LATER ? "unknown to this version" : interruption_phase_to_string(i->phase);
 
-        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces %s of the machine.", who,
-                          i->phase == INTERRUPTION_LATER ? "unknown to this version" : interruption_phase_to_string(i->phase),
-                          notice_kind_to_string(i->notice->kind) ?: "unknown", strempty(action),
-                          i->notice->kind == NOTICE_MAINTENANCE && !notice_ends_machine(i->notice) ? "a change" : "the end");
+        if (i->notice->kind == NOTICE_MANUAL)
+                explain_cause_say(x->causes, c, "%s, phase %s: a person asked for that on the machine (%s).", who, phase, strempty(action));
+        else
+                explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces %s of the machine.", who, phase,
+                                  notice_kind_to_string(i->notice->kind) ?: "unknown", strempty(action),
+                                  i->notice->kind == NOTICE_MAINTENANCE && !notice_ends_machine(i->notice) ? "a change" : "the end");
         if (!figures)
                 say_pods_left(x, c, i->pods_left);
         else {
@@ -442,20 +445,38 @@ static void explain_prospects(Explain *x) {
 
 /* -- the agent, load balancers, volumes ----------------------------------------------------------------- */
 
-static void explain_agent(Explain *x) {
-        const Interruption *i = x->interruption;
-        usec_t at = i ? notice_announced(i->notice) : USEC_INFINITY;
+static ExplainCause *add_agents_drain(Explain *x, bool holds, const char *reason, const char *who) {
+        usec_t at = notice_announced(x->interruption->notice);
+        ExplainCause *c = explain_add_for_node(x, holds, reason, 0);
         char when[RFC3339_MAX];
-        ExplainCause *c;
 
-        if (!i || !interruption_is_draining(i))
-                return;
-        c = explain_add_for_node(x, true, "AgentDrains", 0);
-        say_interruption(x, c, "Its agent drains it", i, NULL);
+        say_interruption(x, c, who, x->interruption, NULL);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on.", when);
         }
+        return c;
+}
+
+/* Explains a drain of the node's agent that is over while its notice stands. */
+static void explain_agent_drained(Explain *x) {
+        ExplainCause *c;
+
+        if (!x->interruption)
+                return;
+        c = add_agents_drain(x, false, "DrainedByAgent", "Its agent has drained it");
+        explain_cause_advise(x->causes, c, x->interruption->notice->kind == NOTICE_MANUAL
+                             ? "The agent undoes what it did to the node when a person runs 'vesper-agent --cancel-drain' on the machine, or the machine has booted anew."
+                             : "The agent undoes what it did to the node when the notice is withdrawn, or the machine has booted anew.");
+}
+
+static void explain_agent(Explain *x) {
+        const Interruption *i = x->interruption;
+        ExplainCause *c;
+
+        if (!i || !interruption_is_draining(i))
+                return;
+        c = add_agents_drain(x, true, "AgentDrains", "Its agent drains it");
         explain_cause_advise(x->causes, c,
                              "It goes on by itself; after 15 s in which nothing changes the coordinator helps, where the node is a pool's.");
 }
@@ -623,6 +644,7 @@ static void explain_node(Explain *x) {
                 if (overruled(x))
                         explain_overruled(x);
                 explain_service(x);
+                explain_agent_drained(x);
                 explain_queue(x);
                 explain_announced(x);
                 explain_reboot(x);

@@ -128,6 +128,9 @@ static char *reasons_of(const ExplainCauses *c) {
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'n1\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',\\'action\\':\\'terminate\\'," \
         "\\'deadline\\':\\'2027-01-15T08:01:00Z\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID \
         ",'status':{'nodeInfo':{'bootID':'" boot "'},'conditions':[{" READY "}]}}"
+#define DRAINED_BY_HAND(phase) \
+        "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'m\\',\\'kind\\':\\'manual\\',\\'source\\':\\'D-Bus\\',\\'action\\':\\'drain\\'," \
+        "\\'byHand\\':\\'drain\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID ",'status':{'nodeInfo':{'bootID':'b1'},'conditions':[{" READY "}]}}"
 
 typedef struct Object {
         const KubeKind *kind;
@@ -304,6 +307,11 @@ static const Row causes_table[] = {
           "BlockedByPDB" NO_DEADLINE, "Pod web/web-1", "BlockedByPDB web/web", .since_ago_sec = 60, .unknown_pods = 1 },
         { "load balancers", { N(GOING), C(CLAIM_IN("LoadBalancers")), A("") }, "LoadBalancers" NO_DEADLINE, "Node w", "let go of the node", NULL, "LoadBalancerWaitSec=" },
         { "its agent drains it", { N(INTERRUPTED("Draining", "b1")) }, "AgentDrains", "Node w", "Its agent drains it, phase Draining: a notice of kind spot (terminate)" },
+        { "a person on the machine drains it", { N(DRAINED_BY_HAND("Draining")) }, "AgentDrains", "Node w",
+          "Its agent drains it, phase Draining: a person asked for that on the machine (drain). 4 pods are left.", .is_whole_end = true },
+        { "a person on the machine has drained it", { N(DRAINED_BY_HAND("Drained")) }, "(NotSelected), (DrainedByAgent)", "Node w", "No NodePool selects it.", .is_whole_end = true },
+        { "its agent has drained it", { N(INTERRUPTED("Drained", "b1")) }, "(NotSelected), (DrainedByAgent)", "Node w", "No NodePool selects it.", .is_whole_end = true },
+        { "its agent has drained it before another boot", { N(INTERRUPTED("Drained", "b2")) }, "(NotSelected)", "Node w", "so vesper does nothing about it." },
         { "held by a PDB, for which its agent needs no leader", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB, AgentDrains", "PodDisruptionBudget web/web", "", "kubectl patch", .leader = "" },
         { "whom an opted-out pod does not hold", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "AgentDrains", "Node w", "" },
