@@ -18,6 +18,12 @@ typedef struct Line {
         size_t at;
 } Line;
 
+/* What a verb of vesperctl has printed. */
+typedef struct Output {
+        char *verb, *when;
+        char *text, *exact; /* as those of a Line */
+} Output;
+
 struct SimAccount {
         SimWorld *world;
         Hashmap *names; /* name of a machine, claim or coordinator -> the word that replaces it, static */
@@ -25,6 +31,8 @@ struct SimAccount {
         usec_t begun_wall_usec;
         Line *lines;
         size_t n_lines, allocated;
+        Output *outputs;
+        size_t n_outputs, outputs_allocated;
         StrBuf text;
         char **calls;
         Hashmap *known_calls;
@@ -51,6 +59,13 @@ static void drop_lines(SimAccount *a) {
                 free(a->lines[i].exact);
         }
         a->n_lines = 0;
+        for (size_t i = 0; i < a->n_outputs; i++) {
+                free(a->outputs[i].verb);
+                free(a->outputs[i].when);
+                free(a->outputs[i].text);
+                free(a->outputs[i].exact);
+        }
+        a->n_outputs = 0;
 }
 
 SimAccount *sim_account_free(SimAccount *a) {
@@ -58,6 +73,7 @@ SimAccount *sim_account_free(SimAccount *a) {
                 return NULL;
         drop_lines(a);
         free(a->lines);
+        free(a->outputs);
         strbuf_done(&a->text);
         hashmap_free(a->names);
         hashmap_free(a->known_calls);
@@ -128,9 +144,9 @@ static size_t match_time(const char *p, const char *end) {
         return p + n < end && p[n] == 'Z' ? n + 1 : n;
 }
 
-/* Matches a number with its unit: "12 s", "1.5 s", "3min". */
+/* Matches a number with its unit: "12 s", "1.5 s", "3min", "3m". */
 static size_t match_duration(const char *p, const char *end) {
-        static const char *const units[] = { "ms", "min", "s", "h", "seconds", "minutes", "hours" };
+        static const char *const units[] = { "ms", "min", "s", "m", "h", "d", "seconds", "minutes", "hours" };
         const char *q = p;
 
         for (; q < end && (isdigit((unsigned char) *q) || *q == '.'); q++)
@@ -487,6 +503,78 @@ void sim_account_notify(SimAccount *a, const SimProcess *p, const char *text) {
         add(a, p, "notify", false, text, strlen(text));
 }
 
+/* -- output of vesperctl ----------------------------------------------------------------------- */
+
+/* Adds a line without its spaces at the end. Behind its first word each run of spaces becomes two. */
+static void add_output_line(StrBuf *b, const char *line) {
+        const char *p = line + strspn(line, " ");
+
+        if (*p == '\0')
+                return;
+        strbuf_add(b, "        ");
+        strbuf_add_n(b, line, (size_t) (p - line));
+        while (*p) {
+                size_t word = strcspn(p, " "), spaces = strspn(p + word, " ");
+
+                strbuf_add_n(b, p, word);
+                p += word + spaces;
+                if (*p)
+                        strbuf_add_n(b, "  ", MIN(spaces, (size_t) 2));
+        }
+        strbuf_add_char(b, '\n');
+}
+
+static char *normalize_output(const SimAccount *a, char *const *lines, bool is_exact) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+
+        STRV_FOREACH(line, lines) {
+                _cleanup_free_ char *normal = normalize(a, *line, strlen(*line), is_exact);
+
+                add_output_line(&b, normal);
+        }
+        assert(!b.failed);
+        return MUST(strdup(strbuf_str(&b)));
+}
+
+static const Output *last_output(const SimAccount *a, const char *verb) {
+        for (size_t i = a->n_outputs; i > 0; i--)
+                if (streq(a->outputs[i - 1].verb, verb) && *a->outputs[i - 1].text)
+                        return &a->outputs[i - 1];
+        return NULL;
+}
+
+void sim_account_add_output(SimAccount *a, const char *verb, const char *when, const char *text) {
+        _cleanup_strv_free_ char **lines = NULL;
+        const Output *last;
+        Output o;
+        int r;
+
+        name_machines(a);
+        r = strv_split(text, "\n", &lines);
+        if (r >= 0)
+                r = GREEDY_REALLOC(a->outputs, a->outputs_allocated, a->n_outputs + 1);
+        assert(r >= 0);
+        o = (Output){
+                .verb = MUST(strdup(verb)),
+                .when = MUST(strdup(when)),
+                .text = normalize_output(a, lines, false),
+                .exact = normalize_output(a, lines, true),
+        };
+        last = last_output(a, verb);
+        if (last && streq(last->text, o.text))
+                *o.text = *o.exact = '\0';
+        a->outputs[a->n_outputs++] = o;
+}
+
+static void add_outputs(SimAccount *a, bool has_times) {
+        for (size_t i = 0; i < a->n_outputs; i++) {
+                const Output *o = &a->outputs[i];
+                const char *text = has_times ? o->exact : o->text;
+
+                strbuf_addf(&a->text, "%s after: %s\n%s", o->verb, o->when, *text ? text : "        (as before)\n");
+        }
+}
+
 /* -- the text ---------------------------------------------------------------------------------- */
 
 static int compare(const void *x, const void *y) {
@@ -512,6 +600,7 @@ const char *sim_account_text(SimAccount *a, bool has_times) {
                 strbuf_addf(&a->text, "        %s\n", *l->text == 0 ? "(no body)" : has_times ? l->exact : l->text);
                 subject = l->subject;
         }
+        add_outputs(a, has_times);
         assert(!a->text.failed);
         return strbuf_str(&a->text);
 }

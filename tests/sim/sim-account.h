@@ -24,6 +24,10 @@ DEFINE_FREEP(SimAccount, sim_account_free);
 /* Drops all lines. The names of this machine, its instance and its claim are replaced by the same words in
  * each round. */
 void sim_account_begin(SimAccount *a, size_t machine);
+/* Adds a section with the text that a verb of vesperctl prints, behind all lines. If the verb's last text differs in
+ * times only, the section has "(as before)" in place of the text. Each longer run of spaces within a line becomes two
+ * spaces, because columns of a table are as wide as names. */
+void sim_account_add_output(SimAccount *a, const char *verb, const char *when, const char *text);
 /* Returns the lines since sim_account_begin(). has_times: with the seconds since then. Borrowed until the
  * next call. */
 const char *sim_account_text(SimAccount *a, bool has_times);

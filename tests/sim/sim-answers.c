@@ -83,7 +83,7 @@ static char *play(const SimStory *s, const char *call, const struct Answer *answ
                 sim_check_trouble(w->check, TROUBLE_USEC);
                 sim_account_answer(a, call, &answer->fault, answer->n);
         }
-        if (!sim_story_play(s, w, 0, call ? PATIENCE : 1, &where))
+        if (!sim_story_play(s, w, 0, call ? PATIENCE : 1, NULL, &where))
                 wrong = MUST(strf("%s: %s", where, sim_world_violation(w) ? sim_world_violation(w) : "this does not come to pass"));
         else if (call && sim_account_answers_left(a) == answer->n)
                 wrong = MUST(strdup("the call does not come: something before it depends on a draw"));

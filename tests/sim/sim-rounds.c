@@ -5,6 +5,7 @@
 
 #include "file-util.h"
 #include "sim-account.h"
+#include "sim-ctl.h"
 #include "sim-stories.h"
 #include "sim-test.h"
 #include "strv.h"
@@ -53,7 +54,7 @@ static bool read_time(const char **p, double *ret_sec) {
         static const struct {
                 const char *unit;
                 double sec;
-        } units[] = { { "ms", 0.001 }, { "min", 60 }, { "s", 1 }, { "h", 3600 }, { "seconds", 1 }, { "minutes", 60 }, { "hours", 3600 } };
+        } units[] = { { "ms", 0.001 }, { "min", 60 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 }, { "seconds", 1 }, { "minutes", 60 }, { "hours", 3600 } };
         const char *start = *p + (**p == 'T'), *unit;
         char *end;
 
@@ -108,15 +109,32 @@ static char *copy_account(SimWorld *w, bool has_times) {
         return text;
 }
 
+static void add_outputs(SimWorld *w, size_t machine, const char *step) {
+        const char *node = w->machines[machine].node;
+        _cleanup_free_ char *explain = sim_ctl_explain(w, node), *status = sim_ctl_status(w, node);
+
+        sim_account_add_output(w->account, "vesperctl explain", step, explain);
+        sim_account_add_output(w->account, "vesperctl status", step, status);
+}
+
+/* The node's timeline also tells of rounds before this one: rounds are compared without it. */
+static char *with_timeline(SimWorld *w, size_t machine) {
+        _cleanup_free_ char *timeline = sim_ctl_timeline(w, w->machines[machine].node);
+
+        sim_account_add_output(w->account, "vesperctl timeline", "the round", timeline);
+        return copy_account(w, true);
+}
+
 static char *play_round(const SimStory *s, SimWorld *w, unsigned round) {
         const char *where;
 
         sim_trace_add(w->trace, "story", "%s, round %u", s->name, round + 1);
         sim_account_begin(w->account, sim_story_machine(s, round));
-        if (!sim_story_play(s, w, round, 1, &where)) {
+        if (!sim_story_play(s, w, round, 1, add_outputs, &where)) {
                 sim_world_report(w, where);
                 fail_msg("%s, round %u: this did not come to pass: %s", s->name, round + 1, where);
         }
+        add_outputs(w, sim_story_machine(s, round), "the round");
         return copy_account(w, false);
 }
 
@@ -203,13 +221,14 @@ static void play(void **state) {
         const SimStory *s = *state;
         _cleanup_(sim_account_freep) SimAccount *account = NULL;
         _cleanup_(sim_world_freep) SimWorld *w = sim_story_world(s, SEED);
-        _cleanup_free_ char *first = NULL, *first_times = NULL;
+        _cleanup_free_ char *first = NULL, *first_times = NULL, *file = NULL;
 
         assert_non_null(w);
         w->account = account = sim_account_new(w);
         first = play_round(s, w, 0);
         first_times = copy_account(w, true);
-        compare_file(s, first_times);
+        file = with_timeline(w, sim_story_machine(s, 0));
+        compare_file(s, file);
         for (unsigned round = 1; round < SIM_STORY_ROUNDS; round++) {
                 bool is_restarted = round == SIM_STORY_ROUNDS - 1;
                 const char *what = is_restarted ? "the round after a restart of all daemons is not like the first"

@@ -3,76 +3,17 @@
  * computed from the world's objects. */
 #include "sim-seen-internal.h"
 
-#include "explain.h"
 #include "fake-controllers.h"
 #include "fake-selector.h"
-#include "json.h"
-#include "kube-scheduling.h"
+#include "sim-ctl.h"
 
-#define OBJECT_BYTES_MAX (1024u * 1024u)
 /* Time after which `explain` has to name a PodDisruptionBudget that allows no eviction. */
 #define CLOSED_USEC SIM_SEEN_LAG_USEC
 
-/* The objects that vesperctl reads. Each list owns its objects; pool outlives them. */
 typedef struct Objects {
         SimObserver *o;
-        InternPool *pool;
-        CtlSnapshot snapshot;
-        ObjectList pools, budgets, pods, pdbs, volumes, namespaces;
+        SimCtl ctl;
 } Objects;
-
-static void add_objects(Objects *x, ObjectList *list, FakeResourceId id, const KubeKind *kind) {
-        const FakeStore *store = fake_cluster_store(x->o->check->world->cluster);
-
-        for (size_t i = 0; i < fake_store_size(store, id); i++) {
-                const char *text = fake_version_text(fake_store_at(store, id, i));
-                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-                int r;
-
-                r = json_parse(text, strlen(text), OBJECT_BYTES_MAX, &doc, NULL);
-                assert(r >= 0);
-                r = GREEDY_REALLOC(list->items, list->allocated, list->n_items + 1);
-                assert(r >= 0);
-                r = kube_object_decode(kind, json_root(doc), x->pool, &list->items[list->n_items]);
-                assert(r >= 0);
-                list->n_items++;
-        }
-}
-
-static void objects_make(SimObserver *o, Objects *ret) {
-        SimWorld *w = o->check->world;
-        const cJSON *lease = fake_get(w->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator");
-        int r;
-
-        *ret = (Objects){ .o = o };
-        r = intern_pool_new(&ret->pool);
-        assert(r >= 0);
-        add_objects(ret, &ret->snapshot.nodes, FAKE_NODES, &kube_node_kind);
-        add_objects(ret, &ret->snapshot.claims, FAKE_NODECLAIMS, &kube_node_claim_kind);
-        add_objects(ret, &ret->pools, FAKE_NODEPOOLS, &kube_node_pool_kind);
-        add_objects(ret, &ret->budgets, FAKE_NDBS, &kube_node_budget_kind);
-        add_objects(ret, &ret->pods, FAKE_PODS, &kube_pod_kind);
-        add_objects(ret, &ret->pdbs, FAKE_PDBS, &kube_pdb_kind);
-        add_objects(ret, &ret->volumes, FAKE_VOLUMEATTACHMENTS, &kube_volume_attachment_kind);
-        add_objects(ret, &ret->namespaces, FAKE_NAMESPACES, &kube_namespace_kind);
-        ret->snapshot.now_usec = sim_world_wall(w);
-        ret->snapshot.leader = strdup(strempty(fj_string(lease, "spec", "holderIdentity", NULL)));
-        ret->snapshot.lease_usec = (usec_t) fj_int(lease, 15, "spec", "leaseDurationSeconds",
-                                                   NULL) * USEC_PER_SEC;
-        (void) rfc3339_parse(strempty(fj_string(lease, "spec", "renewTime", NULL)),
-                             &ret->snapshot.leader_seen_usec);
-}
-
-static void objects_done(Objects *x) {
-        ctl_snapshot_done(&x->snapshot);
-        object_list_done(&x->pools);
-        object_list_done(&x->budgets);
-        object_list_done(&x->pods);
-        object_list_done(&x->pdbs);
-        object_list_done(&x->volumes);
-        object_list_done(&x->namespaces);
-        x->pool = intern_pool_free(x->pool);
-}
 
 /* Returns true if no other Node names the same machine. */
 static bool is_only_one(SimObserver *o, const cJSON *node) {
@@ -125,7 +66,7 @@ static void look_at_times(Objects *x, const StatusRow *row, const cJSON *node, c
         const SimMachine *m = sim_world_machine_of(w, row->node);
         usec_t deleted, end, shown = row->deadline_usec / USEC_PER_SEC;
 
-        if (row->since_usec > usec_add(x->snapshot.now_usec, USEC_PER_SEC))
+        if (row->since_usec > usec_add(x->ctl.snapshot.now_usec, USEC_PER_SEC))
                 sim_check_broken(x->o->check, "seen", "status shows %s since a time that is yet to come",
                                  row->node);
         if (!m || !claim || w->queue || w->notices || m->power || m->has_event || w->was_restored ||
@@ -162,7 +103,7 @@ static void look_at_status(Objects *x) {
         StatusRows rows;
         int r;
 
-        r = status_rows_make(&x->snapshot, &rows);
+        r = status_rows_make(&x->ctl.snapshot, &rows);
         assert(r >= 0);
         FAKE_FOREACH (node, x->o->check->world->cluster, FAKE_NODES, NULL)
                 if (is_only_one(x->o, node))
@@ -171,49 +112,6 @@ static void look_at_status(Objects *x) {
 }
 
 /* -- explain ----------------------------------------------------------------------------------- */
-
-static void add_ref(ObjectList *list, KubeObject *object) {
-        int r;
-
-        r = GREEDY_REALLOC(list->items, list->allocated, list->n_items + 1);
-        assert(r >= 0);
-        list->items[list->n_items++] = kube_object_ref(object);
-}
-
-static void add_all(ObjectList *to, const ObjectList *from) {
-        for (size_t i = 0; i < from->n_items; i++)
-                add_ref(to, from->items[i]);
-}
-
-static KubeObject *find_object(const ObjectList *list, const char *name) {
-        for (size_t i = 0; i < list->n_items; i++)
-                if (streq(list->items[i]->meta.name, name))
-                        return kube_object_ref(list->items[i]);
-        return NULL;
-}
-
-static void facts_make(const Objects *x, const char *node, ExplainFacts *ret) {
-        *ret = (ExplainFacts){ .node_name = node,
-                               .lease_ns = "vesper-system",
-                               .lease_name = "vesper-coordinator",
-                               .node = find_object(&x->snapshot.nodes, node),
-                               .pause_ns = find_object(&x->namespaces, "vesper-system"),
-                               .knows_pools = true,
-                               .knows_pods = true,
-                               .knows_pdbs = true,
-                               .leader = MUST(strdup(x->snapshot.leader)),
-                               .leader_seen_usec = x->snapshot.leader_seen_usec,
-                               .lease_usec = x->snapshot.lease_usec,
-                               .now_usec = x->snapshot.now_usec };
-        add_all(&ret->claims, &x->snapshot.claims);
-        add_all(&ret->pools, &x->pools);
-        add_all(&ret->budgets, &x->budgets);
-        add_all(&ret->pdbs, &x->pdbs);
-        add_all(&ret->volumes, &x->volumes);
-        for (size_t i = 0; i < x->pods.n_items; i++)
-                if (streq_ptr(((const KubePod *) x->pods.items[i])->node_name, node))
-                        add_ref(&ret->pods, x->pods.items[i]);
-}
 
 /* Returns the cause about this object that holds, or NULL. Arguments that are NULL match everything. */
 static const ExplainCause *cause_of(const ExplainCauses *c, const char *kind, const char *name,
@@ -315,7 +213,7 @@ static void look_at_causes(Objects *x, const ExplainCauses *causes, const cJSON 
                 return;
         }
         for (size_t i = 0; i < causes->n; i++)
-                if (causes->list[i].since_usec > usec_add(x->snapshot.now_usec, USEC_PER_SEC))
+                if (causes->list[i].since_usec > usec_add(x->ctl.snapshot.now_usec, USEC_PER_SEC))
                         sim_check_broken(x->o->check, "seen",
                                          "explain shows cause %s of %s since a time that is yet to come",
                                          causes->list[i].reason, name);
@@ -332,7 +230,7 @@ static void look_at_explain(Objects *x, const cJSON *node) {
         ExplainFacts facts;
         int r;
 
-        facts_make(x, fj_string(node, "metadata", "name", NULL), &facts);
+        sim_ctl_facts(&x->ctl, fj_string(node, "metadata", "name", NULL), &facts);
         r = explain_make(&facts, &causes);
         assert(r >= 0);
         look_at_causes(x, &causes, node);
@@ -343,14 +241,14 @@ static void look_at_explain(Objects *x, const cJSON *node) {
 void sim_seen_look_at_ctl(SimObserver *o) {
         SimWorld *w = o->check->world;
         const cJSON *node;
-        Objects x;
+        Objects x = { .o = o };
 
         if (!sim_world_leader(w))
                 return;
-        objects_make(o, &x);
+        sim_ctl_read(w, &x.ctl);
         look_at_status(&x);
         FAKE_FOREACH (node, w->cluster, FAKE_NODES, NULL)
                 if (is_only_one(o, node))
                         look_at_explain(&x, node);
-        objects_done(&x);
+        sim_ctl_done(&x.ctl);
 }

@@ -9,7 +9,7 @@
  *      sim-seen-status    conditions, status and annotations of objects
  *      sim-seen-metrics   a row for each metric family of agent and coordinator
  *      sim-seen-events    Events: their object, count, times, and how often each occurrence is reported
- *      sim-seen-ctl       the rows of vesperctl status, the causes of vesperctl explain
+ *      sim-seen-ctl       the rows of vesperctl status, the causes of vesperctl explain (their objects: sim-ctl.h)
  *
  * A value may lag behind the world. SIM_SEEN_LAG_USEC is longer than each delay of HACKING.md ("How calls
  * are admitted"). The comparison reports a wrong value only if nothing was in the way for that long

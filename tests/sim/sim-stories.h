@@ -56,9 +56,12 @@ extern const size_t sim_n_stories;
 SimWorld *sim_story_world(const SimStory *s, uint64_t seed);
 /* Returns the index of the machine of this round. Rounds count from 0. */
 size_t sim_story_machine(const SimStory *s, unsigned round);
-/* Plays one round. patience: factor by which each step may take longer than usual. Returns false if a step's
- * condition did not come true (ret_where names the step), or the world has a violation. */
-bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned patience, const char **ret_where);
+typedef void (*sim_step_ended_t)(SimWorld *w, size_t machine, const char *step);
+/* Plays one round. patience: factor by which each step may take longer than usual. on_step_ended: called after
+ * each step; may be NULL. Returns false if a step's condition did not come true (ret_where names the step),
+ * or the world has a violation. */
+bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned patience,
+                    sim_step_ended_t on_step_ended, const char **ret_where);
 /* Prepares the next round: if the node of this round has gone, another one joins. Returns false if the world
  * does not settle. */
 bool sim_story_next(const SimStory *s, SimWorld *w, unsigned round);

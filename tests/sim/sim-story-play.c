@@ -81,7 +81,7 @@ SimWorld *sim_story_world(const SimStory *s, uint64_t seed) {
         return NULL;
 }
 
-bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned patience, const char **ret_where) {
+bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned patience, sim_step_ended_t on_step_ended, const char **ret_where) {
         size_t machine = sim_story_machine(s, round);
 
         for (size_t i = 0; i < ELEMENTSOF(s->steps) && s->steps[i].what; i++) {
@@ -94,6 +94,8 @@ bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned pat
                 if (step->until ? !run_until(s, w, step->within_sec * patience, step->until, machine)
                                 : !sim_story_run(s, w, step->within_sec * SEC))
                         return false;
+                if (on_step_ended)
+                        on_step_ended(w, machine, step->what);
         }
         *ret_where = "the round has ended";
         return sim_story_run(s, w, MIN((s->rest_sec > 0 ? s->rest_sec : REST_SEC) * patience, REST_MAX_SEC) * SEC);

@@ -197,7 +197,7 @@ static void put_configuration(SimWorld *w) {
         fake_put(w->cluster, FAKE_WEBHOOKS,
                  fj_parse("{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'nodes.vesper.sh','rules':[{'operations':['DELETE'],"
                           "'apiGroups':['','vesper.sh'],'apiVersions':['*'],'resources':['nodes','nodeclaims']}],"
-                          "'clientConfig':{'url':'https://webhook.sim/admission'},'sideEffects':'NoneOnDryRun','timeoutSeconds':3,"
+                          "'clientConfig':{'url':'https://webhook.sim/admission','caBundle':'c2lt'},'sideEffects':'NoneOnDryRun','timeoutSeconds':3,"
                           "'failurePolicy':'Ignore','admissionReviewVersions':['v1']}]}"));
 }
 
