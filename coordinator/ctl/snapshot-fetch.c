@@ -155,12 +155,19 @@ static int ask_page(KindFetch *k) {
         return kube_list(k->fetch->client, &target, &list, &call, on_page, k, &k->call);
 }
 
+/* Drops the pages that were read before: a part of a list would pass for all of it. */
+static void forget_pages(KindFetch *k) {
+        snapshot_forget(k->fetch->snapshot, k->kind);
+        k->n_objects = 0;
+}
+
 /* 404 of vesper's own kinds: there are none. 403: nobody knows. */
 static void note_refusal(KindFetch *k, const ApiError *e) {
         const KubeTarget target = { .kind = snapshot_kube_kind(k->kind) };
         SnapshotFetch *f = k->fetch;
         _cleanup_free_ char *why = ctl_explain_error(e, "list", &target), *text = NULL;
 
+        forget_pages(k);
         if (e->http == 404 && streq(target.kind->group, VESPER_GROUP)) {
                 f->snapshot->is_known[k->kind] = true;
                 return;
@@ -169,7 +176,6 @@ static void note_refusal(KindFetch *k, const ApiError *e) {
                 note_failure(f, api_error_to_errno(e), TAKE_PTR(why));
                 return;
         }
-        f->snapshot->is_known[k->kind] = false;
         text = why ? strf("%s are not known: %s", target.kind->plural, why) : NULL;
         if (!text || strv_extend(&f->unknown, text) < 0)
                 note_failure(f, -ENOMEM, NULL);
@@ -182,6 +188,7 @@ static void on_page(const KubeReply *reply, void *userdata) {
         k->call = kube_call_free(k->call);
         if (reply->error && reply->error->http == 410 && k->token && k->n_expired++ < EXPIRED_MAX) {
                 k->token = mfree(k->token);
+                forget_pages(k); /* objects that are deleted meanwhile are not in the list that follows */
                 r = 1;
         } else if (reply->error)
                 note_refusal(k, reply->error);

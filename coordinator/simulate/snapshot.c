@@ -97,6 +97,18 @@ int snapshot_put(Snapshot *s, SnapshotKind kind, KubeObject *object) {
         return 0;
 }
 
+void snapshot_forget(Snapshot *s, SnapshotKind kind) {
+        KubeObject *o;
+        const char *key;
+
+        assert(s);
+        while ((o = hashmap_first(s->objects[kind], &key))) {
+                hashmap_remove(s->objects[kind], key);
+                kube_object_unref(o);
+        }
+        s->is_known[kind] = false;
+}
+
 KubeObject *snapshot_get(const Snapshot *s, SnapshotKind kind, const char *key) {
         assert(s);
         return hashmap_get(s->objects[kind], key);

@@ -52,6 +52,8 @@ Snapshot *snapshot_free(Snapshot *s);
 DEFINE_FREEP(Snapshot, snapshot_free);
 /* Puts or replaces, by kind and key; takes a reference of its own. -ENOMEM. Makes the kind known. */
 int snapshot_put(Snapshot *s, SnapshotKind kind, KubeObject *object);
+/* Drops the objects of the kind, which is not known then. */
+void snapshot_forget(Snapshot *s, SnapshotKind kind);
 KubeObject *snapshot_get(const Snapshot *s, SnapshotKind kind, const char *key); /* NULL: there is none; borrowed */
 /* All of a kind, sorted by key: an array of borrowed objects for the caller to free. -ENOMEM. */
 int snapshot_sorted(const Snapshot *s, SnapshotKind kind, KubeObject ***ret, size_t *ret_n);

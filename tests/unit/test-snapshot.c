@@ -59,6 +59,23 @@ TEST_CASE(test_put_and_get) {
         assert_ptr_not_equal(snapshot_get(s, SNAPSHOT_NODES, "n1"), first);
 }
 
+TEST_CASE(test_forget) {
+        _cleanup_(snapshot_freep) Snapshot *s = NULL;
+
+        assert_return_code(snapshot_new(*state, 0, &s), 0);
+        snapshot_forget(s, SNAPSHOT_PODS);
+        put(s, SNAPSHOT_NODES, "n1", NULL);
+        put(s, SNAPSHOT_PODS, "a", "d");
+        put(s, SNAPSHOT_PODS, "b", "d");
+        snapshot_forget(s, SNAPSHOT_PODS);
+        assert_false(s->is_known[SNAPSHOT_PODS]);
+        assert_int_equal(hashmap_size(s->objects[SNAPSHOT_PODS]), 0);
+        assert_true(s->is_known[SNAPSHOT_NODES]);
+        assert_non_null(snapshot_get(s, SNAPSHOT_NODES, "n1"));
+        put(s, SNAPSHOT_PODS, "b", "d");
+        assert_int_equal(hashmap_size(s->objects[SNAPSHOT_PODS]), 1);
+}
+
 TEST_CASE(test_sorted) {
         static const char *const names[] = { "m", "a", "z", "a-1", "B", "10", "9" };
         static const char *const expected[] = { "10", "9", "B", "a", "a-1", "m", "z" };
@@ -96,6 +113,7 @@ TEST_CASE(test_kinds) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_put_and_get, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_sorted, setup, teardown),
                 cmocka_unit_test(test_kinds),
         };
