@@ -262,7 +262,9 @@ class Player:
         self.tests = read_tests(tree.build)
 
     def build(self):
-        targets = sorted(os.path.relpath(t.command[0], self.tree.build) for t in self.tests)
+        # A test names the programs that it starts in its environment.
+        named = {path for t in self.tests for path in (t.command[0], *t.env.values()) if path.startswith(self.tree.build + os.sep)}
+        targets = sorted(os.path.relpath(path, self.tree.build) for path in named)
         while True:
             done = subprocess.run(["ninja", "-C", self.tree.build, f"-j{self.jobs}", "-k0", *targets], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
