@@ -96,7 +96,9 @@ int ctl_rig_start_ctl(CtlRig *b) {
         b->is_used = true;
         b->ctl.status = -1;
         listen(b, true);
-        r = b->ctl.verb->start(&b->ctl, &b->verb);
+        r = b->ctl.verb->offline ? b->ctl.verb->offline(&b->ctl) : 0;
+        if (r == 0)
+                r = b->ctl.verb->start(&b->ctl, &b->verb);
         listen(b, false);
         return r;
 }

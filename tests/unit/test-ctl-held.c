@@ -42,6 +42,10 @@ static const Row rows[] = {
           "2027-01-15T08:00:05Z",
           "announced " END " by 2027-01-15T08:02:00Z, received at 2027-01-15T08:00:05Z; a stop of its machine (maintenance, stop) by 2027-01-15T09:00:00Z, received at 2027-01-15T08:00:03Z. "
           "Once it is let go, " GIVES "2027-01-15T08:02:00Z at most" WHATEVER },
+        { "as many as are named", NOTICE("a", RECEIVED("08:00:00") HELD) "," NOTICE("b", RECEIVED("08:00:00") HELD) "," NOTICE("c", RECEIVED("08:00:00") HELD),
+          NULL, false, false, HELD_HELD, "2027-01-15T08:00:00Z",
+          "Node w: the interruption queue announced " END ", received at 2027-01-15T08:00:00Z; " END ", received at 2027-01-15T08:00:00Z; "
+          END ", received at 2027-01-15T08:00:00Z. Once it is let go, vesper deletes its NodeClaim, drains the node and ends its machine." },
         { "more than are named", NOTICE("a", RECEIVED("08:00:00") HELD) "," NOTICE("b", RECEIVED("08:00:00") HELD) "," NOTICE("c", RECEIVED("08:00:00") HELD) "," NOTICE("d", RECEIVED("08:00:00") HELD),
           NULL, false, false, HELD_HELD, "2027-01-15T08:00:00Z", "; and 1 more (annotation vesper.sh/announced). Once it is let go, vesper deletes its NodeClaim, drains the node and ends its machine." },
         { "a stop, from which the machine comes back", STOP, NULL, false, false, HELD_HELD, "2027-01-15T08:00:03Z", "Once it is let go, " NO_CLAIM "2027-01-15T09:00:00Z at most" TO_CLOUD },

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <glob.h>
 #include <pwd.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "claim-name.h"
@@ -26,12 +29,19 @@
  *      merge RESOURCE NAME JSON   a merge patch; RESOURCE "claim": the NodeClaim of node NAME; NAME may be
  *                                 NAMESPACE/NAME
  *      remove RESOURCE NAME       deletes an object
+ *      each FROM TO COMMAND       one of these commands for each number; # stands for the number
  *      run SECONDS                lets time pass
  *      after SECONDS COMMAND      one of these commands, during the next "$"
- *      answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS]
+ *      answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS] [delay=SECONDS]
  *                                 another answer during the next "$"; WHAT: a status, "drop" (no answer),
  *                                 "lie" (carried out, and no answer), "hang"
+ *      file NAME TEXT             writes a file of 2026-01-02T03:04:05Z in a new folder; ' stands for "
+ *      save NAME                  writes standard output of the verb before into such a file
+ *      cut NAME BYTES             removes so many bytes from the end of the file
+ *      stdin NAME                 makes the file standard input of the next "$"
+ *      digest                     of the next "$": checksum of standard output, and its lines with " more "
  *      $ ARGUMENTS                vesperctl, until it ends, for 2 minutes at most
+ *      $$ ARGUMENTS               runs the program $VESPERCTL without a cluster
  *
  *      > a write, with its body; | standard output; ! standard error; < reads; = exit status and time
  *
@@ -41,6 +51,7 @@
 #define RUN_USEC (2 * USEC_PER_MINUTE)
 #define STEP_USEC (100 * USEC_PER_MSEC)
 #define ANSWERS_MAX 8u
+#define FILE_TIME 1767323045 /* 2026-01-02T03:04:05Z */
 
 typedef struct Answer {
         FakeVerb verb;
@@ -63,6 +74,9 @@ typedef struct Play {
         size_t n_answers;
         Later later[ANSWERS_MAX];
         size_t n_later;
+        FILE *input; /* standard input of the next verb; NULL: the test's */
+        bool is_digest;
+        char *printed; /* standard output of the verb before */
         StrBuf writes;
         unsigned n_reads[_FAKE_VERB_MAX][_FAKE_RESOURCE_MAX];
         StrBuf seen; /* the contents that the file should have */
@@ -205,6 +219,8 @@ static void add_answer(Play *p, char *const *words) {
                         a.times = (unsigned) atoi(value);
                 else if (startswith(*w, "retry="))
                         a.fault.retry_after_sec = (unsigned) atoi(value);
+                else if (startswith(*w, "delay="))
+                        a.fault.delay_usec = (usec_t) atoi(value) * USEC_PER_SEC;
                 else
                         fail_msg("answer: '%s'", *w);
         }
@@ -235,6 +251,55 @@ static void change_object(Play *p, char *const *words, const char *line) {
                 assert_true(fake_remove(p->rig.w.cluster, id, slash ? owned : NULL, name));
 }
 
+static void write_text(const char *path, const char *text) {
+        FILE *f = fopen(path, "we");
+
+        assert_non_null(f);
+        assert_return_code(fputs(text, f), errno);
+        assert_int_equal(fclose(f), 0);
+}
+
+static void put_file(const char *name, const char *text) {
+        const struct timespec times[] = { { .tv_sec = FILE_TIME }, { .tv_sec = FILE_TIME } };
+
+        write_text(name, text);
+        assert_return_code(utimensat(AT_FDCWD, name, times, 0), 0);
+}
+
+static void put_text(const char *name, const char *text) {
+        _cleanup_free_ char *json = MUST(strdup(text));
+
+        for (char *c = json; *c; c++)
+                if (*c == '\'')
+                        *c = '"';
+        put_file(name, json);
+}
+
+static void cut_file(const char *name, size_t n) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        assert_return_code(read_file(name, 16u << 20, &text, &size), 0);
+        assert_true(n < size);
+        text[size - n] = 0;
+        put_file(name, text);
+}
+
+static void play_command(Play *p, const char *line);
+
+static void play_each(Play *p, char *const *words, const char *command) {
+        for (int i = atoi(words[1]); i <= atoi(words[2]); i++) {
+                _cleanup_strbuf_ StrBuf b = {};
+
+                for (const char *c = command; *c; c++)
+                        if (*c == '#')
+                                strbuf_addf(&b, "%d", i);
+                        else
+                                strbuf_add_char(&b, *c);
+                play_command(p, strbuf_str(&b));
+        }
+}
+
 static void play_command(Play *p, const char *line) {
         _cleanup_strv_free_ char **words = NULL;
 
@@ -254,6 +319,18 @@ static void play_command(Play *p, const char *line) {
                 fake_put(p->rig.w.cluster, resource_named(words[1]), fj_parse("%s", rest_of(line, 2)));
         else if (streq(words[0], "merge") || streq(words[0], "remove"))
                 change_object(p, words, line);
+        else if (streq(words[0], "each"))
+                play_each(p, words, rest_of(line, 3));
+        else if (streq(words[0], "file"))
+                put_text(words[1], rest_of(line, 2));
+        else if (streq(words[0], "save"))
+                put_file(words[1], strempty(p->printed));
+        else if (streq(words[0], "cut"))
+                cut_file(words[1], (size_t) atoi(words[2]));
+        else if (streq(words[0], "stdin"))
+                assert_non_null(p->input = fopen(words[1], "re"));
+        else if (streq(words[0], "digest"))
+                p->is_digest = true;
         else if (streq(words[0], "run"))
                 ctl_rig_run(&p->rig, (usec_t) atoi(words[1]) * USEC_PER_SEC);
         else if (streq(words[0], "after")) {
@@ -291,10 +368,20 @@ static size_t uid_length(const char *s) {
         return 36;
 }
 
+/* Returns a checksum (FNV-1a) of the text. */
+static uint32_t checksum(const char *text, size_t size) {
+        uint32_t h = 2166136261;
+
+        for (size_t i = 0; i < size; i++)
+                h = (h ^ (uint8_t) text[i]) * 16777619;
+        return h;
+}
+
 /* Replaces the parts that differ between machines and runs: the user who runs this test, uids,
- * resourceVersions, and the fingerprint of both in a snapshot. */
+ * resourceVersions, and the fingerprint of both in a snapshot. A checksum stands for the style of a page. */
 static char *plain_text(const char *text) {
-        static const char version[] = "\"resourceVersion\":\"", fingerprint[] = "\"fingerprint\":\"";
+        static const char version[] = "\"resourceVersion\":\"", fingerprint[] = "\"fingerprint\":\"",
+                          style[] = "<style>";
         const struct passwd *user = getpwuid(geteuid());
         _cleanup_free_ char *name = NULL;
         char host[256] = "";
@@ -312,6 +399,11 @@ static char *plain_text(const char *text) {
                 } else if (startswith(text, fingerprint)) {
                         strbuf_addf(&b, "%sF", fingerprint);
                         text += strlen(fingerprint) + strspn(text + strlen(fingerprint), "0123456789abcdef");
+                } else if (startswith(text, style)) {
+                        size_t size = (size_t) (strstr(text, "</style>") - text);
+
+                        strbuf_addf(&b, "%s%08x", style, checksum(text, size));
+                        text += size;
                 } else if (uid_length(text) > 0) {
                         strbuf_add(&b, "U");
                         text += uid_length(text);
@@ -329,13 +421,30 @@ static void add_lines(StrBuf *b, const char *prefix, const char *text) {
         }
 }
 
+static void add_digest(StrBuf *b, const char *said) {
+        _cleanup_free_ char *text = plain_text(said);
+
+        for (const char *at = text; *at;) {
+                size_t n = strcspn(at, "\n");
+                _cleanup_free_ char *line = MUST(strndup(at, n));
+
+                if (strstr(line, " more "))
+                        add_lines(b, "|", line);
+                at += n + (at[n] == '\n');
+        }
+        strbuf_addf(b, "| ... %zu bytes, %08x\n", strlen(text), checksum(text, strlen(text)));
+}
+
 static void add_results(Play *p, int started, usec_t took_usec) {
         _cleanup_strbuf_ StrBuf b = {};
         _cleanup_free_ char *text = NULL;
         unsigned n = 0;
 
         strbuf_add(&b, strbuf_str(&p->writes));
-        add_lines(&b, "|", strempty(p->rig.said[0]));
+        if (p->is_digest)
+                add_digest(&b, strempty(p->rig.said[0]));
+        else
+                add_lines(&b, "|", strempty(p->rig.said[0]));
         add_lines(&b, "!", strempty(p->rig.said[1]));
         for (FakeVerb v = 0; v < _FAKE_VERB_MAX; v++)
                 for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
@@ -362,6 +471,7 @@ static void run_verb(Play *p, const char *line) {
         usec_t since = loop_now(p->rig.w.loop), took = RUN_USEC;
         _cleanup_strv_free_ char **argv = NULL;
         Ctl *ctl = &p->rig.ctl;
+        FILE *terminal = stdin;
         int first, r;
 
         assert_return_code(strv_split(line, " ", &argv), 0); /* argv[0] is "$" */
@@ -374,8 +484,13 @@ static void run_verb(Play *p, const char *line) {
         ctl->output = options.output ? ctl_output_from_string(options.output) : CTL_OUTPUT_TABLE;
         ctl->args = argv + first + 1;
         ctl->n_args = strv_length(argv) - (size_t) first - 1;
+        ctl->started_wall_usec = loop_wall(p->rig.w.loop);
         memset(p->n_reads, 0, sizeof(p->n_reads));
+        if (p->input)
+                stdin = p->input;
         r = ctl_rig_start_ctl(&p->rig);
+        if (ctl->status >= 0) /* without the cluster */
+                took = 0;
         for (usec_t t = 0; r >= 0 && ctl->status < 0 && t < RUN_USEC; t += STEP_USEC) {
                 step(p, since);
                 took = loop_now(p->rig.w.loop) - since;
@@ -384,15 +499,84 @@ static void run_verb(Play *p, const char *line) {
                 step(p, since);
         add_results(p, r, took);
         strbuf_done(&p->writes);
+        assert_return_code(free_and_strdup(&p->printed, p->rig.said[0]), 0);
         ctl_rig_end_verb(&p->rig);
         strv_free(options.with);
         strv_free(options.logs);
         strv_free(options.snapshots);
         strv_free(options.as_groups);
+        if (p->input) {
+                fclose(p->input);
+                stdin = terminal;
+        }
+        p->input = NULL;
+        p->is_digest = false;
         p->n_answers = 0;
         for (size_t i = 0; i < p->n_later; i++)
                 free(p->later[i].command);
         p->n_later = 0;
+}
+
+/* -- the program vesperctl ------------------------------------------------------------------------------ */
+
+static int open_output(const char *name) {
+        return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+static void exec_program(const Play *p, char **argv) {
+        static const char *const unset[] = { "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "COLUMNS" };
+        const char *path = getenv("VESPERCTL");
+        int in = p->input ? fileno(p->input) : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        for (size_t i = 0; i < ELEMENTSOF(unset); i++)
+                unsetenv(unset[i]);
+        if (setenv("HOME", "/nonexistent", true) < 0 || dup2(in, STDIN_FILENO) < 0 ||
+            dup2(open_output("out"), STDOUT_FILENO) < 0 || dup2(open_output("err"), STDERR_FILENO) < 0)
+                _exit(EXIT_FAILURE);
+        execv(path, argv);
+        _exit(EXIT_FAILURE);
+}
+
+/* Returns the output. "now" stands for a time of the last day, and V for the version. */
+static char *program_output(const char *name) {
+        static const char version[] = "vesperctl " VESPER_VERSION "\n", of[] = "Of ";
+        _cleanup_free_ char *text = NULL, *time_of = NULL;
+        usec_t taken;
+        size_t size;
+
+        assert_return_code(read_file(name, 1u << 20, &text, &size), 0);
+        if (streq(text, version))
+                return MUST(strdup("vesperctl V\n"));
+        if (!startswith(text, of))
+                return TAKE_PTR(text);
+        time_of = MUST(strndup(text + strlen(of), strcspn(text + strlen(of), ":") + 7));
+        if (rfc3339_parse(time_of, &taken) >= 0 && taken / USEC_PER_SEC + 86400 > (uint64_t) time(NULL))
+                return MUST(strf("Of now%s", text + strlen(of) + strlen(time_of)));
+        return TAKE_PTR(text);
+}
+
+static void run_program(Play *p, const char *line) {
+        _cleanup_strv_free_ char **argv = NULL;
+        _cleanup_free_ char *out = NULL, *err = NULL;
+        int status;
+        pid_t pid;
+
+        assert_return_code(strv_split(line, " ", &argv), 0);
+        assert_return_code(free_and_strdup(argv, "vesperctl"), 0);
+        pid = fork();
+        assert_return_code(pid, errno);
+        if (pid == 0)
+                exec_program(p, argv);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        if (p->input)
+                fclose(p->input);
+        p->input = NULL;
+        out = program_output("out");
+        err = program_output("err");
+        add_lines(&p->seen, "|", out);
+        add_lines(&p->seen, "!", err);
+        strbuf_addf(&p->seen, "= %d\n", WEXITSTATUS(status));
 }
 
 /* -- files ---------------------------------------------------------------------------------------------- */
@@ -428,34 +612,47 @@ static void play_file(const char *path) {
                 if (*line && strchr(">|!<=", *line))
                         continue;
                 strbuf_addf(&p.seen, "%s\n", line);
-                if (startswith(line, "$ "))
+                if (startswith(line, "$$"))
+                        run_program(&p, line);
+                else if (startswith(line, "$ "))
                         run_verb(&p, line);
                 else if (*line && *line != '#')
                         play_command(&p, line);
         }
         end_world(&p);
-        if (write_files) {
-                FILE *f = fopen(path, "we");
-
-                assert_non_null(f);
-                fputs(strbuf_str(&p.seen), f);
-                fclose(f);
-        } else
+        if (write_files)
+                write_text(path, strbuf_str(&p.seen));
+        else
                 assert_same(path, text, strbuf_str(&p.seen));
         strbuf_done(&p.seen);
+        free(p.printed);
+}
+
+static void remove_files(const char *folder) {
+        glob_t found = {};
+
+        assert_int_equal(glob("*", 0, NULL, &found), 0);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+                assert_return_code(unlink(found.gl_pathv[i]), errno);
+        globfree(&found);
+        assert_return_code(rmdir(folder), errno);
 }
 
 TEST_CASE(test_scenarios) {
         _cleanup_free_ char *pattern =
                 strf("%s/tests/unit/ctl-verbs/*.txt", strempty(getenv("VESPER_SOURCE")));
+        char folder[] = "/tmp/vesper-ctl-verbs-XXXXXX";
         glob_t found = {};
 
-        if (!getenv("VESPER_SOURCE"))
+        if (!getenv("VESPER_SOURCE") || !getenv("VESPERCTL"))
                 skip();
         assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        assert_non_null(mkdtemp(folder));
+        assert_return_code(chdir(folder), 0);
         for (size_t i = 0; i < found.gl_pathc; i++)
                 play_file(found.gl_pathv[i]);
         globfree(&found);
+        remove_files(folder);
 }
 
 int main(int argc, char **argv) {
