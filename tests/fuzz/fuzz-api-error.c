@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(api_error_from_body(http, (const char *) data + 1, size - 1, USEC_PER_SEC, &e) == 0);
         assert(e.http == http && e.error == 0);
         assert(!isempty(e.message));
-        assert(e.retry_after_usec >= USEC_PER_SEC && e.retry_after_usec <= USEC_PER_DAY);
+        assert(e.retry_after_usec >= USEC_PER_SEC && e.retry_after_usec <= API_RETRY_AFTER_MAX_USEC);
         assert(e.n_causes <= API_ERROR_CAUSES_MAX);
         assert(api_error_to_errno(&e) < 0);
         check_text(e.message);

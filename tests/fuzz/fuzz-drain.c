@@ -122,7 +122,7 @@ static void check_answer(Draw *d) {
         assert(*eviction_words(&e) && strlen(eviction_words(&e)) <= strlen(e.message));
         assert(eviction_answer_is_final(a) == (a != EVICTION_WEBHOOK && (http == 404 || http == 409)));
         assert(eviction_classify(&e, NULL) == a);
-        assert(e.retry_after_usec >= header);
+        assert(e.retry_after_usec >= MIN(header, API_RETRY_AFTER_MAX_USEC) && e.retry_after_usec <= API_RETRY_AFTER_MAX_USEC);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
