@@ -5,6 +5,7 @@ agent/, coordinator/ and shared/, one at a time, and runs the tests that reach t
 
     mutate.py [N] [SEED] [PATH...]   N mistakes (default 40), in these files or folders; SEED is drawn from HEAD by default
     --since COMMITS                  only in lines that the last COMMITS commits changed
+    --least M                        more mistakes, until each folder has M; they count in the table of folders alone
     --only FILE:LINE:COLUMN:KIND     only this mistake
     --list                           print the places and end
     --jobs N                         run N programs at a time (default 2)
@@ -124,23 +125,32 @@ def switch_contents():
 
 
 class Sample:
-    """The mistakes of one run: number -> place."""
+    """The mistakes of one run: number -> place. The numbers in added are above the count that was asked for."""
 
-    def __init__(self, found, count, seed):
+    def __init__(self, found, count, seed, least=0):
         self.rest = sorted(found, key=lambda p: (p.file, p.order(), p.kind))
         random.Random(seed).shuffle(self.rest)
         self.rest.reverse()
-        self.places, self.sources = {}, {}
-        self.count, self.following = min(count, len(self.rest), PLACES_MAX - 1), 1
+        self.places, self.sources, self.added = {}, {}, set()
+        self.count, self.least, self.following = min(count, len(self.rest), PLACES_MAX - 1), least, 1
         self.fill()
 
+    def add(self, place):
+        """Plants a mistake, unless it overlaps another one. Returns whether it did."""
+        if self.following >= PLACES_MAX or any(p.file == place.file and p.overlaps(place) for p in self.places.values()):
+            return False
+        self.places[self.following] = place
+        self.following += 1
+        return True
+
     def fill(self):
-        while len(self.places) < self.count and self.rest and self.following < PLACES_MAX:
-            place = self.rest.pop()
-            if any(p.file == place.file and p.overlaps(place) for p in self.places.values()):
-                continue
-            self.places[self.following] = place
-            self.following += 1
+        while len(self.places) - len(self.added) < self.count and self.rest and self.following < PLACES_MAX:
+            self.add(self.rest.pop())
+        planted = collections.Counter(p.folder() for p in self.places.values())
+        for i in range(len(self.rest) - 1, -1, -1):
+            if planted[self.rest[i].folder()] < self.least and self.add(place := self.rest.pop(i)):
+                planted[place.folder()] += 1
+                self.added.add(self.following - 1)
 
     def source(self, file):
         if file not in self.sources:
@@ -165,6 +175,7 @@ class Sample:
         for file, line in set(re.findall(r"^\S*?((?:%s)/\S+\.c):(\d+):\d+: error: " % "|".join(ROOMS), output, re.MULTILINE)):
             of_file = {n for n, p in self.places.items() if p.file == file}
             dropped |= {n for n in of_file if self.places[n].line <= int(line) <= self.places[n].last_line} or of_file
+        self.added -= dropped
         places = [self.places.pop(n) for n in sorted(dropped)]
         self.fill()
         return places
@@ -366,13 +377,15 @@ def report(sample, results, checked):
     by_room, by_kind = collections.defaultdict(list), collections.defaultdict(list)
     for number, found in results.items():
         place = sample.places[number]
-        by_room[os.path.dirname(place.file)].append(found)
+        by_room[place.folder()].append(found)
         by_kind[place.kind].append(found)
     print_survivors(sample, results)
     print_table("folder", by_room)
     print_table("kind", by_kind)
-    every, same = list(results.values()), len(sample.places) - len(results)
-    print(f"\n{len(sample.places)} mistakes: {sum(every)} found, {len(every) - sum(every)} survived, {same} change nothing")
+    every, same = [found for n, found in results.items() if n not in sample.added], len(sample.places) - len(results)
+    added = [found for n, found in results.items() if n in sample.added]
+    print(f"\n{len(sample.places) - len(sample.added)} mistakes: {sum(every)} found, {len(every) - sum(every)} survived, {same} change nothing"
+          + (f"; {len(added)} more in small folders: {sum(added)} found" if added else ""))
     if not checked:
         return [all(every)]
     good = [check(percent(every) >= FLOOR, f"{percent(every):.0f} % of all mistakes are found (floor {FLOOR} %)")]
@@ -401,7 +414,7 @@ def choose(options, tree):
     if not found:
         raise Trouble("no place for a mistake was found")
     print(f"{len(found)} places for a mistake, seed {options.seed}", flush=True)
-    return Sample(found, options.count, options.seed), found
+    return Sample(found, options.count, options.seed, options.least), found
 
 
 def run(options, directory):
@@ -435,6 +448,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("arguments", nargs="*", metavar="[N] [SEED] [PATH...]")
     parser.add_argument("--since", type=int, metavar="COMMITS")
+    parser.add_argument("--least", type=int, default=0, metavar="M")
     parser.add_argument("--only", metavar="FILE:LINE:COLUMN:KIND")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)

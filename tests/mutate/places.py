@@ -11,6 +11,7 @@ A place is spelled in the function bodies of the file itself. Left out are
 """
 
 import bisect
+import os
 import re
 import sys
 
@@ -54,6 +55,9 @@ class Place:
 
     def id(self):
         return f"{self.file}:{self.line}:{self.column}:{self.kind}"
+
+    def folder(self):
+        return os.path.dirname(self.file)
 
     def file_name(self):
         return self.id().replace("/", "-").replace(":", "-")
