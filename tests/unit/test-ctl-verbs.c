@@ -12,6 +12,7 @@
 #include "ctl-options.h"
 #include "ctl-rig.h"
 #include "ctl-verbs.h"
+#include "expected-file.h"
 #include "file-util.h"
 #include "marks.h"
 #include "strv.h"
@@ -251,18 +252,10 @@ static void change_object(Play *p, char *const *words, const char *line) {
                 assert_true(fake_remove(p->rig.w.cluster, id, slash ? owned : NULL, name));
 }
 
-static void write_text(const char *path, const char *text) {
-        FILE *f = fopen(path, "we");
-
-        assert_non_null(f);
-        assert_return_code(fputs(text, f), errno);
-        assert_int_equal(fclose(f), 0);
-}
-
 static void put_file(const char *name, const char *text) {
         const struct timespec times[] = { { .tv_sec = FILE_TIME }, { .tv_sec = FILE_TIME } };
 
-        write_text(name, text);
+        expected_file_write(name, text);
         assert_return_code(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
@@ -581,22 +574,6 @@ static void run_program(Play *p, const char *line) {
 
 /* -- files ---------------------------------------------------------------------------------------------- */
 
-static void assert_same(const char *path, const char *expected, const char *seen) {
-        unsigned line = 1;
-        size_t from = 0;
-
-        for (size_t i = 0; expected[i] == seen[i]; i++) {
-                if (expected[i] == 0)
-                        return;
-                if (expected[i] == '\n') {
-                        line++;
-                        from = i + 1;
-                }
-        }
-        fail_msg("%s:%u\nexpected: %.*s\nseen:     %.*s", path, line, (int) strcspn(expected + from, "\n"),
-                 expected + from, (int) strcspn(seen + from, "\n"), seen + from);
-}
-
 static void play_file(const char *path) {
         _cleanup_free_ char *text = NULL;
         Play p = {};
@@ -620,10 +597,7 @@ static void play_file(const char *path) {
                         play_command(&p, line);
         }
         end_world(&p);
-        if (write_files)
-                write_text(path, strbuf_str(&p.seen));
-        else
-                assert_same(path, text, strbuf_str(&p.seen));
+        expected_file_compare(path, strbuf_str(&p.seen), write_files);
         strbuf_done(&p.seen);
         free(p.printed);
 }
@@ -639,12 +613,11 @@ static void remove_files(const char *folder) {
 }
 
 TEST_CASE(test_scenarios) {
-        _cleanup_free_ char *pattern =
-                strf("%s/tests/unit/ctl-verbs/*.txt", strempty(getenv("VESPER_SOURCE")));
+        _cleanup_free_ char *pattern = expected_file_path("ctl-verbs/*.txt");
         char folder[] = "/tmp/vesper-ctl-verbs-XXXXXX";
         glob_t found = {};
 
-        if (!getenv("VESPER_SOURCE") || !getenv("VESPERCTL"))
+        if (!pattern || !getenv("VESPERCTL"))
                 skip();
         assert_int_equal(glob(pattern, 0, NULL, &found), 0);
         assert_non_null(mkdtemp(folder));
@@ -658,6 +631,6 @@ TEST_CASE(test_scenarios) {
 int main(int argc, char **argv) {
         static const struct CMUnitTest tests[] = { cmocka_unit_test(test_scenarios) };
 
-        write_files = argc == 2 && streq(argv[1], "--write");
+        write_files = expected_file_is_written(argc, argv);
         return cmocka_run_group_tests_name("ctl-verbs", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "claim-name.h"
 #include "cmocka-test.h"
 #include "compare-count.h"
-#include "ctl-say.h"
+#include "expected-file.h"
 #include "explain-fetch.h"
 #include "explain-told.h"
 #include "fake-client.h"
@@ -148,324 +148,290 @@ typedef struct Row {
         const char *what;
         Object objects[7];
         const char *reasons;
-        const char *object;  /* of the first: "Kind ns/name" */
-        const char *message; /* in its message */
-        const char *command; /* in its command; NULL: it has none */
-        const char *says;    /* in what is said with that; NULL: anything */
-        usec_t since_ago_sec; /* 0: not known */
-        const char *leader;  /* NULL: somebody */
+        const char *leader; /* NULL: somebody */
         int unknown_pods;
-        bool is_whole_end; /* nothing is said behind `message` */
 } Row;
 
+/* The file expected/explain-rows.txt has the whole text of each row. */
 static const Row causes_table[] = {
         /* -- in service -- */
-        { "a pool's, and nothing of it is wrong", { N(IN_SERVICE), C(CLAIM(OURS, "", ",'phase':'Adopted'")), A("") }, "(InService)", "NodePool a",
-          "Node w is not being removed. NodePool a manages it by NodeClaim nc-1" },
-        { "nobody's", { N(IN_SERVICE) }, "(NotSelected)", "Node w", "No NodePool selects it" },
+        { "a pool's, and nothing of it is wrong", { N(IN_SERVICE), C(CLAIM(OURS, "", ",'phase':'Adopted'")), A("") }, "(InService)" },
+        { "nobody's", { N(IN_SERVICE) }, "(NotSelected)" },
         { "nobody's, and a pool is empty-handed", { N(NODE("", READY, "")), { &kube_node_pool_kind, "{'metadata':{'name':'b'},'spec':{'selector':{}}}" } },
-          "(NotSelected)", "Node w", "NodePool b selects nothing: its selector is empty" },
-        { "kept from all pools", { N("{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/unmanaged':'true'}}}"), A("") }, "(Unmanaged)", "Node w",
-          "annotation vesper.sh/unmanaged keeps it from every NodePool", "kubectl annotate node w vesper.sh/unmanaged-" },
-        { "two pools", { N(NODE("", READY, "")), A(""), { &kube_node_pool_kind, POOL("b", "", "") } }, "(Conflicting)", "NodePool b",
-          "NodePools a and b both select it, and so neither adopts it", "kubectl edit nodepools.vesper.sh b" },
+          "(NotSelected)" },
+        { "kept from all pools", { N("{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/unmanaged':'true'}}}"), A("") }, "(Unmanaged)" },
+        { "two pools", { N(NODE("", READY, "")), A(""), { &kube_node_pool_kind, POOL("b", "", "") } }, "(Conflicting)" },
         { "a pool that says why not",
           { N(NODE("", READY, "")), A("'conditions':[{'type':'NodesNotAdopted','status':'True','reason':'ForeignMachine','message':'cannot end it',"
                                       "'lastTransitionTime':'2027-01-15T07:59:00Z'}]") },
-          "(ForeignMachine)", "NodePool a", "What the pool says: cannot end it.", .since_ago_sec = 60 },
-        { "no providerID yet", { N("{'metadata':{" UID LABELS "}}"), A("") }, "(NotAdoptedYet)", "NodePool a", "it has no spec.providerID" },
+          "(ForeignMachine)" },
+        { "no providerID yet", { N("{'metadata':{" UID LABELS "}}"), A("") }, "(NotAdoptedYet)" },
         { "its removal would be held by all that there is",
           { N(IN_SERVICE), C(CLAIM(OURS, "", "")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") },
             { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") },
             { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','failurePolicy':'Ignore','clientConfig':{}}]}" } },
-          "(InService), (NoLeader), (Paused), (WaitingForBudget), (WebhookWithoutCA)", "NodePool a", "not being removed", .leader = "" },
+          "(InService), (NoLeader), (Paused), (WaitingForBudget), (WebhookWithoutCA)", .leader = "" },
         { "a webhook that is asked", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""),
             { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','failurePolicy':'Fail','clientConfig':{'caBundle':'eA=='}}]}" } },
-          "(InService)", "NodePool a", "" },
+          "(InService)" },
         { "no budget, and a webhook without CA that fails closed", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""),
             { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','clientConfig':{}}]}" } },
-          "(InService), (WebhookWithoutCA)", "NodePool a", "" },
+          "(InService), (WebhookWithoutCA)" },
         { "it waits for a slot to reboot",
           { N("{'metadata':{" UID ",'annotations':{'vesper.sh/shutdown-request':'{\\'id\\':\\'r\\',\\'bootID\\':\\'b1\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'2027-01-15T09:00:00Z\\'}'}},"
               "'status':{'nodeInfo':{'bootID':'b1'}}}") },
-          "(NotSelected), WaitingForRebootSlot", "Node w", "waits for it until 2027-01-15T09:00:00Z" },
+          "(NotSelected), WaitingForRebootSlot" },
         /* -- before its drain -- */
         { "its pool is paused", { N(WAITING), C(CLAIM_IN("Paused")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}",
             "'conditions':[{'type':'Paused','status':'True','reason':'PoolPaused','lastTransitionTime':'2027-01-15T07:40:00Z'}]") } },
-          "Paused" NO_DEADLINE, "NodePool a", "Removals of its nodes are paused, by the annotation vesper.sh/paused of NodePool a.", "vesperctl resume a", .since_ago_sec = 1200 },
+          "Paused" NO_DEADLINE },
         { "all are paused", { N(WAITING), C(CLAIM_IN("Paused")), A(""), { &kube_namespace_kind, "{'metadata':{'name':'v','annotations':{'vesper.sh/paused':'true'}}}" } },
-          "Paused" NO_DEADLINE, "Namespace v", "All removals of nodes are paused, by the annotation vesper.sh/paused of Namespace v.", "vesperctl resume" },
+          "Paused" NO_DEADLINE },
         { "and it is recorded who did that", { N(WAITING), C(CLAIM_IN("Paused")), A(""), { &kube_namespace_kind, "{'metadata':{'name':'v','annotations':{'vesper.sh/paused':'true',"
           "'vesper.sh/paused-by':'{\\'by\\':\\'root@host\\',\\'command\\':\\'release --all\\',\\'since\\':\\'2027-01-15T07:40:00Z\\'}'}}}" } },
-          "Paused" NO_DEADLINE, "Namespace v", "of Namespace v, set by root@host with 'vesperctl release --all' at 2027-01-15T07:40:00Z.", "vesperctl resume",
-          .since_ago_sec = 1200 },
+          "Paused" NO_DEADLINE },
         { "removals begin one by one", { N(NODE(OURS DELETED, READY, BLOCKED_BY("Paused", "Removals were paused, and begin one by one now. 7 of them wait"))), C(CLAIM_IN("Paused")), A("") },
-          "Paused" NO_DEADLINE, "Node w", "begin one by one now", .since_ago_sec = 540 },
+          "Paused" NO_DEADLINE },
         { "a pause does not stop what has begun", { N(GOING), C(CLAIM_IN("Draining")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } },
-          "(InProgress)", "Node w", "phase Draining", .since_ago_sec = 600 },
+          "(InProgress)" },
         { "nor one that is not Ready", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Checking")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } },
-          "(InProgress)", "Node w", "nothing holds it", .since_ago_sec = 600 },
+          "(InProgress)" },
         { "a budget of nodes that is used up", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "{'name':'w2','uid':'u2'}") } },
-          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "maxUnavailable 1, so 4 must stay available, and 4 of 5 are. It has admitted the disruption of w2.",
-          "kubectl patch nodedisruptionbudgets.vesper.sh one --type=merge -p '{\"spec\":{\"maxUnavailable\":2}}'" },
+          "WaitingForBudget" NO_DEADLINE },
         { "of a percentage", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'minAvailable':'80%'", "0", "") } },
-          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 80%", "kubectl edit nodedisruptionbudgets.vesper.sh one" },
+          "WaitingForBudget" NO_DEADLINE },
         { "of a number that must stay", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""),
                                             { &kube_node_budget_kind, BUDGET("'minAvailable':3", "0", "") } },
-          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 3", "-p '{\"spec\":{\"minAvailable\":2}}'" },
+          "WaitingForBudget" NO_DEADLINE },
         { "as the coordinator says it", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A(""),
                                           { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") } },
-          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "allows no disruption", "kubectl patch", .since_ago_sec = 540 },
+          "WaitingForBudget" NO_DEADLINE },
         { "one that may not be read", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A("") },
-          "WaitingForBudget" NO_DEADLINE, "Node w", "NodeDisruptionBudget one allows no disruption", "kubectl get nodedisruptionbudgets", .since_ago_sec = 540 },
-        { "it was charged", { N(WAITING), C(CLAIM_IN("Checking")), A(""), { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "{'name':'w','uid':'u'}") } }, "(InProgress)", "Node w", "",
-          .since_ago_sec = 600 },
-        { "nobody leads", { GOES }, "NoLeader" NO_DEADLINE, "Lease v/l", "nobody holds the Lease v/l", "kubectl get pods -n v -l app.kubernetes.io/name=vesper-coordinator", .leader = "" },
+          "WaitingForBudget" NO_DEADLINE },
+        { "it was charged", { N(WAITING), C(CLAIM_IN("Checking")), A(""), { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "{'name':'w','uid':'u'}") } }, "(InProgress)" },
+        { "nobody leads", { GOES }, "NoLeader" NO_DEADLINE, .leader = "" },
         /* -- pods -- */
-        { "a PDB without room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } }, "BlockedByPDB" NO_DEADLINE,
-          "PodDisruptionBudget web/web", "PodDisruptionBudget web/web allows no eviction now: 3 healthy, needs 3, of 4 expected. It holds pod web/web-1",
-          "kubectl patch poddisruptionbudget web -n web --type=merge -p '{\"spec\":{\"minAvailable\":null,\"maxUnavailable\":2}}'", "2 of its 4 pods" },
+        { "a PDB without room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } }, "BlockedByPDB" NO_DEADLINE },
         { "since when the coordinator says so", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'BlockedByPDB','pdb':'web/web','since':'2027-01-15T07:59:00Z'}]")),
             A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch", .since_ago_sec = 60 },
+          "BlockedByPDB" NO_DEADLINE },
         { "it came back too often, without a toleration: its PDB is not blamed",
           { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" COMES_BACK "]")), A(""), P(OWNED("web-1", "ReplicaSet")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "(PodComesBack), (InProgress)", "Pod web/web-1", "Pod web/web-1 came back onto this node after 3 evictions: ReplicaSet rs made it again", "kubectl edit ReplicaSet rs -n web", "Take spec.nodeName out",
-          .since_ago_sec = 60 },
+          "(PodComesBack), (InProgress)" },
         { "the same, while the cloud does not end the machine",
           { N(NODE(OURS DELETED, READY, BLOCKED_BY("CloudDenied", "no"))), C(CLAIM(OURS DELETED, "", ",'phase':'Terminating','blockers':[" COMES_BACK "]")), A(""), P(OWNED("web-1", "ReplicaSet")) },
-          "CloudDenied" NO_DEADLINE ", (PodComesBack)", "Node w", "no.", NULL, "permission", 540 },
+          "CloudDenied" NO_DEADLINE ", (PodComesBack)" },
         { "it came back too often, and is on its way out after its grace: not waited for",
           { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" COMES_BACK "]")), A(""), P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:50:00Z','finalizers':['x.io/f']", "")) },
-          "(PodComesBack), (InProgress)", "Pod web/web-1", "its creator made it again, in spite of the cordon. The drain no longer evicts it and does not wait for it", .since_ago_sec = 60 },
+          "(PodComesBack), (InProgress)" },
         { "it tolerates the cordon, and the claim does not say that it came back", { GOES, P(TOLERATING("web-1")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web", "It holds pod web/web-1", "kubectl patch" },
+          "BlockedByPDB" NO_DEADLINE },
         { "it tolerates the cordon, and came back too often",
           { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" COMES_BACK "]")), A(""), P(TOLERATING("web-1")) },
-          "(PodComesBack), (InProgress)", "Pod web/web-1", "", NULL, "Take the toleration of the cordon", .since_ago_sec = 60 },
-        { "a PDB with room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "4", "3", "4") } }, "(InProgress)", "Node w", "nothing holds it", .since_ago_sec = 600 },
-        { "maxUnavailable 0", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "PDBNeverAllows" NO_DEADLINE, "PodDisruptionBudget web/web",
-          "allows no eviction as it stands: it needs 3 healthy of 3 expected, which is all of them", "kubectl describe poddisruptionbudget web -n web", "ask the owner of the budget" },
+          "(PodComesBack), (InProgress)" },
+        { "a PDB with room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "4", "3", "4") } }, "(InProgress)" },
+        { "maxUnavailable 0", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "PDBNeverAllows" NO_DEADLINE },
         { "maxUnavailable 0, and a webhook denies the eviction",
           { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } },
-          "PDBNeverAllows, EvictionWebhook" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl describe poddisruptionbudget web -n web", "", .since_ago_sec = 60 },
+          "PDBNeverAllows, EvictionWebhook" NO_DEADLINE },
         { "a webhook denies the eviction", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")) },
-          "EvictionWebhook" NO_DEADLINE, "Pod web/web-1", "Pod web/web-1 holds it, says the coordinator (EvictionWebhook): drain.acme.io: it moves.", NULL, "This admission webhook answers for its eviction",
-          .since_ago_sec = 60, .is_whole_end = true },
+          "EvictionWebhook" NO_DEADLINE },
         { "a PDB without room, and a webhook denies the eviction: that says nothing of the PDB",
           { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB, EvictionWebhook" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch" },
-        { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "PDBNeverAllows" NO_DEADLINE, "PodDisruptionBudget web/web",
-          "which is its only pod", "kubectl describe poddisruptionbudget web -n web", "another replica" },
+          "BlockedByPDB, EvictionWebhook" NO_DEADLINE },
+        { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "PDBNeverAllows" NO_DEADLINE },
         { "a PDB that cannot be counted", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, "{'metadata':{'namespace':'web','name':'web','generation':1},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{"
                                 "'observedGeneration':1,'disruptionsAllowed':0,'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed','message':'foos.acme.io does not implement the scale subresource'}]}}" } },
-          "PDBSyncFailed" NO_DEADLINE, "PodDisruptionBudget web/web", "SyncFailed: foos.acme.io does not implement the scale subresource. It holds pod web/web-1 of this node. vesper evicts what it holds as soon as it allows a disruption.", "kubectl edit poddisruptionbudget web -n web", "more replicas do not help while it stands" },
-        { "a PDB that was not counted yet", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "2", "1", "3", "2", "3") } }, "PDBNotObserved" NO_DEADLINE, "PodDisruptionBudget web/web",
-          "has not counted since" },
+          "PDBSyncFailed" NO_DEADLINE },
+        { "a PDB that was not counted yet", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "2", "1", "3", "2", "3") } }, "PDBNotObserved" NO_DEADLINE },
         { "a pod that it does not protect: Pending", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'app':'web'}},'spec':{'nodeName':'w'},'status':{'phase':'Pending'}}"),
-            { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+            { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "(InProgress)" },
         { "several PDBs, whatever they allow", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "3", "2", "3") }, { &kube_pdb_kind, PDB("web2", "1", "1", "3", "2", "3") } },
-          "SeveralPDBs" NO_DEADLINE, "Pod web/web-1", "2 PodDisruptionBudgets match pod web/web-1, among them web and web2", "kubectl delete poddisruptionbudget web2 -n web", "protected by none" },
-        { "opted out: vesper.sh/do-not-evict", { GOES, P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
-          "by its annotation vesper.sh/do-not-evict. The node waits until the pod has ended", "kubectl annotate pod web-1 -n web vesper.sh/do-not-evict-" },
-        { "opted out: karpenter.sh/do-not-evict", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-evict':'true'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
-          "karpenter.sh/do-not-evict", "kubectl annotate pod web-1 -n web karpenter.sh/do-not-evict-" },
-        { "opted out: karpenter.sh/do-not-disrupt", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
-          "karpenter.sh/do-not-disrupt", "kubectl annotate pod web-1 -n web karpenter.sh/do-not-disrupt-" },
-        { "opted out: safe-to-evict", { GOES, P(POD("web-1", ",'annotations':{'cluster-autoscaler.kubernetes.io/safe-to-evict':'false'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
-          "cluster-autoscaler.kubernetes.io/safe-to-evict", "kubectl annotate pod web-1 -n web cluster-autoscaler.kubernetes.io/safe-to-evict-" },
+          "SeveralPDBs" NO_DEADLINE },
+        { "opted out: vesper.sh/do-not-evict", { GOES, P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "Protected" NO_DEADLINE },
+        { "opted out: karpenter.sh/do-not-evict", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-evict':'true'}", "")) }, "Protected" NO_DEADLINE },
+        { "opted out: karpenter.sh/do-not-disrupt", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "")) }, "Protected" NO_DEADLINE },
+        { "opted out: safe-to-evict", { GOES, P(POD("web-1", ",'annotations':{'cluster-autoscaler.kubernetes.io/safe-to-evict':'false'}", "")) }, "Protected" NO_DEADLINE },
         { "opted out by a label", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'vesper.sh/do-not-evict':'true'}},'spec':{'nodeName':'w'},'status':{'phase':'Running'}}") },
-          "Protected" NO_DEADLINE, "Pod web/p", "by its label vesper.sh/do-not-evict", "kubectl label pod p -n web vesper.sh/do-not-evict-" },
-        { "opted out for a time", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'2h'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
-          "That ends at 2027-01-15T09:30:00Z.", "karpenter.sh/do-not-disrupt-" },
-        { "for a time that is over", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'10m'}", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+          "Protected" NO_DEADLINE },
+        { "opted out for a time", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'2h'}", "")) }, "Protected" NO_DEADLINE },
+        { "for a time that is over", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'10m'}", "")) }, "(InProgress)" },
         { "opted out, and evicted all the same by policy", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Evicting'}]")), A(""),
-            P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+            P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "(InProgress)" },
         { "a kubelet that is silent", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Draining")), A(""),
             P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) },
-          "Terminating" NO_DEADLINE, "Pod web/web-1",
-          "the node's kubelet is silent, so that nobody ends it (not Ready since 2027-01-15T07:55:00Z). Vesper no longer waits for it from 2027-01-15T08:01:30Z on.",
-          "kubectl delete pod web-1 -n web --grace-period=0 --force", "ends no container", .since_ago_sec = 60 },
-        { "a finalizer on a pod", { GOES, P(POD("web-1", ",'finalizers':['x.io/f'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE,
-          "Pod web/web-1", "its grace ended at 2027-01-15T07:59:30Z, and finalizer x.io/f keeps it", "\"value\":\"x.io/f\"", "stays undone", .since_ago_sec = 60 },
+          "Terminating" NO_DEADLINE },
+        { "a finalizer on a pod", { GOES, P(POD("web-1", ",'finalizers':['x.io/f'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE },
         { "a kubelet that is silent while the grace goes on", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Draining")), A(""),
             P(POD("web-1", ",'deletionTimestamp':'2027-01-15T08:00:20Z','deletionGracePeriodSeconds':30", "")) },
-          "Terminating" NO_DEADLINE, "Pod web/web-1",
-          "the node's kubelet is silent", "kubectl delete pod web-1 -n web --grace-period=0 --force", "ends no container", .since_ago_sec = 10 },
+          "Terminating" NO_DEADLINE },
         { "a finalizer that a shell would read", { GOES, P(POD("web-1", ",'finalizers':['x`;reboot;`'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) },
-          "Terminating" NO_DEADLINE, "Pod web/web-1", "finalizer x';reboot;' keeps it", NULL, .since_ago_sec = 60 },
-        { "a pod that has its grace", { GOES, P(POD("web-1", ",'deletionTimestamp':'2027-01-15T08:00:20Z','deletionGracePeriodSeconds':30", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
-        { "a kubelet that reports, and ends nothing", { GOES, P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:58:00Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE,
-          "Pod web/web-1", "its kubelet reports, and has not ended its containers", .since_ago_sec = 150 },
+          "Terminating" NO_DEADLINE },
+        { "a pod that has its grace", { GOES, P(POD("web-1", ",'deletionTimestamp':'2027-01-15T08:00:20Z','deletionGracePeriodSeconds':30", "")) }, "(InProgress)" },
+        { "a kubelet that reports, and ends nothing", { GOES, P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:58:00Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE },
         { "of a DaemonSet: not waited for", { GOES, P("{'metadata':{'namespace':'web','name':'d','labels':{'app':'web'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'d',"
-            "'controller':true}]},'spec':{'nodeName':'w'},'status':{'phase':'Running'}}"), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+            "'controller':true}]},'spec':{'nodeName':'w'},'status':{'phase':'Running'}}"), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "(InProgress)" },
         { "what no object says but the coordinator", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Forbidden','message':'no','since':'2027-01-15T07:59:00Z'}]")),
-            A(""), P(POD("web-1", "", "")) }, "Forbidden" NO_DEADLINE, "Pod web/web-1", "says the coordinator (Forbidden): no.", NULL, "pods/eviction", .since_ago_sec = 60 },
-        { "of a pod that is gone since", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Forbidden','message':'no'}]")), A("") }, "(InProgress)",
-          "Node w", "", .since_ago_sec = 600 },
+            A(""), P(POD("web-1", "", "")) }, "Forbidden" NO_DEADLINE },
+        { "of a pod that is gone since", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Forbidden','message':'no'}]")), A("") }, "(InProgress)" },
         { "pods that may not be read", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'BlockedByPDB','pdb':'web/web','since':'2027-01-15T07:59:00Z'}]")), A("") },
-          "BlockedByPDB" NO_DEADLINE, "Pod web/web-1", "BlockedByPDB web/web", .since_ago_sec = 60, .unknown_pods = 1 },
-        { "load balancers", { N(GOING), C(CLAIM_IN("LoadBalancers")), A("") }, "LoadBalancers" NO_DEADLINE, "Node w", "let go of the node", NULL, "LoadBalancerWaitSec=" },
-        { "its agent drains it", { N(INTERRUPTED("Draining", "b1")) }, "AgentDrains", "Node w", "Its agent drains it, phase Draining: a notice of kind spot (terminate)" },
-        { "a person on the machine drains it", { N(DRAINED_BY_HAND("Draining")) }, "AgentDrains", "Node w",
-          "Its agent drains it, phase Draining: a person asked for that on the machine (drain). 4 pods are left.", .is_whole_end = true },
-        { "a person on the machine has drained it", { N(DRAINED_BY_HAND("Drained")) }, "(NotSelected), (DrainedByAgent)", "Node w", "No NodePool selects it.", .is_whole_end = true },
-        { "its agent has drained it", { N(INTERRUPTED("Drained", "b1")) }, "(NotSelected), (DrainedByAgent)", "Node w", "No NodePool selects it.", .is_whole_end = true },
-        { "its agent has drained it before another boot", { N(INTERRUPTED("Drained", "b2")) }, "(NotSelected)", "Node w", "so vesper does nothing about it." },
+          "BlockedByPDB" NO_DEADLINE, .unknown_pods = 1 },
+        { "load balancers", { N(GOING), C(CLAIM_IN("LoadBalancers")), A("") }, "LoadBalancers" NO_DEADLINE },
+        { "its agent drains it", { N(INTERRUPTED("Draining", "b1")) }, "AgentDrains" },
+        { "a person on the machine drains it", { N(DRAINED_BY_HAND("Draining")) }, "AgentDrains" },
+        { "a person on the machine has drained it", { N(DRAINED_BY_HAND("Drained")) }, "(NotSelected), (DrainedByAgent)" },
+        { "its agent has drained it", { N(INTERRUPTED("Drained", "b1")) }, "(NotSelected), (DrainedByAgent)" },
+        { "its agent has drained it before another boot", { N(INTERRUPTED("Drained", "b2")) }, "(NotSelected)" },
         { "held by a PDB, for which its agent needs no leader", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB, AgentDrains", "PodDisruptionBudget web/web", "", "kubectl patch", .leader = "" },
-        { "whom an opted-out pod does not hold", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "AgentDrains", "Node w", "" },
-        { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(NotSelected)", "Node w", "" },
-        { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)", "Node w", "" },
-        { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
-          "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain), phase Draining: a notice of kind spot (terminate) announces the end",
-          "vesperctl undrain w", "What is due now is then ignored; a later notice is acted upon", .since_ago_sec = 30 },
+          "BlockedByPDB, AgentDrains", .leader = "" },
+        { "whom an opted-out pod does not hold", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "AgentDrains" },
+        { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(NotSelected)" },
+        { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)" },
+        { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains" },
         { "drained for the queue, as the coordinator says", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")) },
-          "QueueDrains", "Node w",
-          "announces the end of the machine. 1 pod is left, and it waits for web/a (Protected k). The machine may be gone from 2027-01-15T08:01:30Z on; pods whose grace ends later are "
-          "deleted before it, their PodDisruptionBudgets not asked. Its machine is left to its cloud. "
-          "It is opened again when its machine has booted anew, or has outlived by ten minutes what was announced.",
-          "vesperctl undrain w", .since_ago_sec = 30, .is_whole_end = true },
-        { "drained for the queue, of one pod", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", "")) }, "QueueDrains", "Node w",
-          "announces the end of the machine. 1 pod is left. The machine", "vesperctl undrain w", .since_ago_sec = 30 },
+          "QueueDrains" },
+        { "drained for the queue, of one pod", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", "")) }, "QueueDrains" },
         { "drained for the queue, and a pod of it comes back", { N(HEARD_OF("Draining", "0", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/web-1\\',\\'reason\\':\\'PodComesBack\\'}]")), P(POD("web-1", "", "")),
             { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "QueueDrains, (PodComesBack)", "Node w", "announces the end of the machine. 0 pods are left.", "vesperctl undrain w", .since_ago_sec = 30 },
+          "QueueDrains, (PodComesBack)" },
         { "drained for the queue, held by a PDB", { N(HEARD("Draining")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB, (QueueDrains)", "PodDisruptionBudget web/web", "", "kubectl patch" },
+          "BlockedByPDB, (QueueDrains)" },
         { "drained for the queue, whom an opted-out pod does not hold",
-          { N(HEARD("Draining")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "QueueDrains", "Node w", "",
-          "vesperctl undrain w", .since_ago_sec = 30 },
-        { "drained for the queue, and nobody leads", { N(HEARD("Draining")) }, "NoLeader, (QueueDrains)", "Lease v/l", "No coordinator leads", "kubectl get pods",
+          { N(HEARD("Draining")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "QueueDrains" },
+        { "drained for the queue, and nobody leads", { N(HEARD("Draining")) }, "NoLeader, (QueueDrains)",
           .leader = "" },
-        { "drained for the queue at last", { N(HEARD("Drained")) }, "(NotSelected), (DrainedForQueue)", "Node w", "No NodePool selects it." },
+        { "drained for the queue at last", { N(HEARD("Drained")) }, "(NotSelected), (DrainedForQueue)" },
 #define TOLD(kind, action, more) "{\\'id\\':\\'" kind "\\',\\'kind\\':\\'" kind "\\',\\'source\\':\\'sqs\\',\\'action\\':\\'" action "\\'" more "}"
 #define OVERRULED_BY(at) TOLD("spot", "terminate", ",\\'deadline\\':\\'" at "\\',\\'state\\':\\'Overruled\\'")
 #define REBOOT_TOLD TOLD("maintenance", "reboot", ",\\'deadline\\':\\'2027-01-16T08:00:00Z\\'")
 #define RETIREMENT_TOLD "{\\'id\\':\\'r\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\',\\'deadline\\':\\'2027-01-17T08:00:00Z\\'}"
 #define LIST(notices) "'annotations':{'vesper.sh/announced':'{\\'notices\\':[" notices "]}'}"
 #define OPENED(notices) "{'metadata':{" UID "," LIST(notices) "}," ID ",'status':{'nodeInfo':{'bootID':'b1'}}}"
-        { "opened in spite of the queue", { N(OPENED(OVERRULED_BY("2027-01-15T08:01:30Z"))) }, "(InterruptionOverruled), (NotSelected)", "Node w",
-          "The interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:01:30Z. Somebody opened the node, so vesper does not act upon that: "
-          "the machine may go under its pods.", "vesperctl drain w", "evicts its pods" },
+        { "opened in spite of the queue", { N(OPENED(OVERRULED_BY("2027-01-15T08:01:30Z"))) }, "(InterruptionOverruled), (NotSelected)" },
         { "the same, of a pool", { N(IN_SERVICE), C(CLAIM(OURS LIST(OVERRULED_BY("2027-01-15T08:01:30Z")) ",", "", ",'phase':'Adopted'")), A("") },
-          "(InterruptionOverruled), (InService)", "Node w", "Somebody opened the node, so vesper does not act", "vesperctl drain w" },
-        { "opened, and that time is over", { N(OPENED(OVERRULED_BY("2027-01-15T07:59:00Z"))) }, "(NotSelected)", "Node w", "No NodePool selects it, so vesper does nothing about it.",
-          .is_whole_end = true },
-        { "opened, and no time was announced", { N(OPENED(TOLD("scale-in", "terminate", ",\\'state\\':\\'Overruled\\'"))) }, "(InterruptionOverruled), (NotSelected)", "Node w",
-          "announced the end of its machine (scale-in, terminate). Somebody", "vesperctl drain w" },
-        { "two changes are to come", { N(OPENED(REBOOT_TOLD "," RETIREMENT_TOLD)) }, "(NotSelected), (Announced)", "Node w", "" },
+          "(InterruptionOverruled), (InService)" },
+        { "opened, and that time is over", { N(OPENED(OVERRULED_BY("2027-01-15T07:59:00Z"))) }, "(NotSelected)" },
+        { "opened, and no time was announced", { N(OPENED(TOLD("scale-in", "terminate", ",\\'state\\':\\'Overruled\\'"))) }, "(InterruptionOverruled), (NotSelected)" },
+        { "two changes are to come", { N(OPENED(REBOOT_TOLD "," RETIREMENT_TOLD)) }, "(NotSelected), (Announced)" },
         { "two changes are to come, of a pool", { N(IN_SERVICE), C(CLAIM(OURS LIST(REBOOT_TOLD "," RETIREMENT_TOLD) ",", "", ",'phase':'Adopted'")), A("") },
-          "(InService), (Announced)", "NodePool a", "" },
+          "(InService), (Announced)" },
 #define HELD_TOLD "{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\',\\'deadline\\':\\'2027-01-15T08:01:30Z\\'," \
         "\\'received\\':\\'2027-01-15T07:59:30Z\\',\\'state\\':\\'Held\\'}"
 #define HELD_CLAIM(more) C(CLAIM(OURS "'annotations':{'vesper.sh/announced':'{\\'notices\\':[" HELD_TOLD "]}'" more "},", "", ",'phase':'Adopted'"))
-        { "held by the brake", { N(IN_SERVICE), HELD_CLAIM(""), A("") }, "(InService), QueueBrake", "Node w",
-          "The interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:01:30Z, received at 2027-01-15T07:59:30Z. The brake of the queue holds that, "
-          "because the queue alone announced interruptions of more than 10 machines (or a tenth of all, if that is more) within ten minutes. The coordinator cordons the node and evicts its "
-          "pods as their PodDisruptionBudgets allow. No deadline is set and the machine is not ended until the node's agent reports the notice, EC2 or Auto Scaling confirms it, or a "
-          "person confirms it.", "vesperctl let-go w", "changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain w' opens the node. To check it: aws ec2 describe-instances, "
-          "describe-spot-instance-requests or describe-instance-status.", .since_ago_sec = 30, .is_whole_end = true },
-        { "held by the brake, and let go", { N(IN_SERVICE), HELD_CLAIM(",'vesper.sh/let-go':'2027-01-15T07:59:30Z'"), A("") }, "(InService), (QueueBrake)", "NodePool a", "" },
+        { "held by the brake", { N(IN_SERVICE), HELD_CLAIM(""), A("") }, "(InService), QueueBrake" },
+        { "held by the brake, and let go", { N(IN_SERVICE), HELD_CLAIM(",'vesper.sh/let-go':'2027-01-15T07:59:30Z'"), A("") }, "(InService), (QueueBrake)" },
         { "held by the brake, and drained", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")),
-            HELD_CLAIM(""), A("") }, "QueueBrake", "Node w", "evicts its pods as their PodDisruptionBudgets allow. 1 pod is left, and it waits for web/a (Protected k). No deadline is set",
-          "vesperctl let-go w", .since_ago_sec = 30 },
+            HELD_CLAIM(""), A("") }, "QueueBrake" },
         { "held by the brake, and a PDB holds the drain", { N(HEARD("Draining")), HELD_CLAIM(""), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB, QueueBrake", "PodDisruptionBudget web/web", "", "kubectl patch" },
+          "BlockedByPDB, QueueBrake" },
         { "held by the brake, and an opted-out pod holds the drain", { N(HEARD("Draining")), HELD_CLAIM(""), A(""), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) },
-          "Protected, QueueBrake", "Pod web/web-1", "", "kubectl annotate" },
-        { "held by the brake, and drained at last", { N(HEARD("Drained")), HELD_CLAIM(""), A("") }, "(NotAdoptedYet), QueueBrake", "Node w", "has cordoned and drained the node. No deadline",
-          "vesperctl let-go w", .since_ago_sec = 30 },
-        { "held by the brake, and being removed", { N(GOING), C(CLAIM(OURS DELETED LIST(HELD_TOLD) ",", "", ",'phase':'Draining'")), A("") }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
-        { "held by the brake, without a pool", { N(OPENED(HELD_TOLD)) }, "(NotSelected), QueueBrake", "Node w", "No deadline is set", "vesperctl let-go w", .since_ago_sec = 30 },
-        { "that a pool selects by now", { N(HEARD("Draining")), A("") }, "(NotAdoptedYet)", "NodePool a", "" },
+          "Protected, QueueBrake" },
+        { "held by the brake, and drained at last", { N(HEARD("Drained")), HELD_CLAIM(""), A("") }, "(NotAdoptedYet), QueueBrake" },
+        { "held by the brake, and being removed", { N(GOING), C(CLAIM(OURS DELETED LIST(HELD_TOLD) ",", "", ",'phase':'Draining'")), A("") }, "(InProgress)" },
+        { "held by the brake, without a pool", { N(OPENED(HELD_TOLD)) }, "(NotSelected), QueueBrake" },
+        { "that a pool selects by now", { N(HEARD("Draining")), A("") }, "(NotAdoptedYet)" },
         /* -- behind the drain -- */
         { "a volume", { N(GOING), C(CLAIM_IN("Volumes")), A(""), { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-1'},'spec':{'nodeName':'w','source':{'persistentVolumeName':'pv-1'}},'status':{'attached':true}}" },
             { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-2'},'spec':{'nodeName':'w2','source':{'persistentVolumeName':'pv-2'}},'status':{'attached':true}}" } },
-          "VolumesAttached" NO_DEADLINE, "VolumeAttachment csi-1", "volume pv-1 is still attached", "kubectl describe volumeattachment csi-1" },
+          "VolumesAttached" NO_DEADLINE },
         { "volumes that may not be read", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Volumes','blockers':[{'reason':'VolumesAttached','message':'2 volumes are','since':'2027-01-15T07:59:00Z'}]")), A("") },
-          "VolumesAttached" NO_DEADLINE, "Node w", "its status lists 0; the coordinator says: 2 volumes are.", .since_ago_sec = 60 },
+          "VolumesAttached" NO_DEADLINE },
         { "volumes of which the node alone knows", { N("{'metadata':{" OURS DELETED UID LABELS BEGUN "}," ID ",'status':{'volumesAttached':[{'name':'v','devicePath':''}],'conditions':[{" READY "}]}}"),
-            C(CLAIM_IN("Volumes")), A("") }, "VolumesAttached" NO_DEADLINE, "Node w", "its status lists 1." },
-        { "no volume is left", { N(GOING), C(CLAIM_IN("Volumes")), A("") }, "(InProgress)", "Node w", "phase Volumes", .since_ago_sec = 600 },
+            C(CLAIM_IN("Volumes")), A("") }, "VolumesAttached" NO_DEADLINE },
+        { "no volume is left", { N(GOING), C(CLAIM_IN("Volumes")), A("") }, "(InProgress)" },
 #define MACHINE(reason, message) { N(NODE(OURS DELETED, READY, BLOCKED_BY(reason, message))), C(CLAIM_IN("Terminating")), A("") }
-        { "denied", MACHINE("CloudDenied", "ec2:TerminateInstances"), "CloudDenied" NO_DEADLINE, "Node w", "ec2:TerminateInstances.", NULL, "the permission that the message names", 540 },
-        { "throttled", MACHINE("CloudUnavailable", "RequestLimitExceeded"), "CloudUnavailable" NO_DEADLINE, "Node w", "RequestLimitExceeded", NULL, "throttles", 540 },
-        { "protected", MACHINE("TerminationProtected", "no"), "TerminationProtected" NO_DEADLINE, "Node w", "no.", "aws ec2 modify-instance-attribute --no-disable-api-termination --instance-id i-1", "somebody has set it", 540 },
-        { "unknown", MACHINE("CloudUnknown", "not found"), "CloudUnknown" NO_DEADLINE, "Node w", "not found", NULL, "asks again", 540 },
-        { "refused", MACHINE("CloudRefused", "bad"), "CloudRefused" NO_DEADLINE, "Node w", "bad", NULL, "wrong", 540 },
-        { "shared", MACHINE("MachineShared", "w2"), "MachineShared" NO_DEADLINE, "Node w", "w2", NULL, "Another Node", 540 },
-        { "missing", MACHINE("MachineMissing", "not there"), "MachineMissing" NO_DEADLINE, "Node w", "not there", NULL, "its kubelet reports", 540 },
-        { "no proof that no pod is left", MACHINE("DrainUnproved", "no list"), "DrainUnproved" NO_DEADLINE, "Node w", "no list", NULL, "consistent list", 540 },
-        { "another's, by name", MACHINE("MachineOfAnother", "it names w2"), "MachineOfAnother" NO_DEADLINE, "Node w", "it names w2", .since_ago_sec = 540 },
-        { "identity unproved", MACHINE("IdentityUnproved", "no tag"), "IdentityUnproved" NO_DEADLINE, "Node w", "no tag", "kubectl patch nodepools.vesper.sh a", "another node's machine ended", 540 },
+        { "denied", MACHINE("CloudDenied", "ec2:TerminateInstances"), "CloudDenied" NO_DEADLINE },
+        { "throttled", MACHINE("CloudUnavailable", "RequestLimitExceeded"), "CloudUnavailable" NO_DEADLINE },
+        { "protected", MACHINE("TerminationProtected", "no"), "TerminationProtected" NO_DEADLINE },
+        { "unknown", MACHINE("CloudUnknown", "not found"), "CloudUnknown" NO_DEADLINE },
+        { "refused", MACHINE("CloudRefused", "bad"), "CloudRefused" NO_DEADLINE },
+        { "shared", MACHINE("MachineShared", "w2"), "MachineShared" NO_DEADLINE },
+        { "missing", MACHINE("MachineMissing", "not there"), "MachineMissing" NO_DEADLINE },
+        { "no proof that no pod is left", MACHINE("DrainUnproved", "no list"), "DrainUnproved" NO_DEADLINE },
+        { "another's, by name", MACHINE("MachineOfAnother", "it names w2"), "MachineOfAnother" NO_DEADLINE },
+        { "identity unproved", MACHINE("IdentityUnproved", "no tag"), "IdentityUnproved" NO_DEADLINE },
         { "identity that is not proved, before it matters", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','conditions':[{'type':'vesper.sh/IdentityProved','status':'False','reason':'NotProved',"
             "'message':'no tag'}]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB, (IdentityUnproved)" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch" },
-        { "what the claim keeps of the cloud", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Terminating','lastCloudError':'CloudDenied: it may not'")), A("") }, "CloudDenied" NO_DEADLINE, "NodeClaim nc-1",
-          "it may not.", NULL, "permission" },
+          "BlockedByPDB, (IdentityUnproved)" NO_DEADLINE },
+        { "what the claim keeps of the cloud", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Terminating','lastCloudError':'CloudDenied: it may not'")), A("") }, "CloudDenied" NO_DEADLINE },
         { "a foreign finalizer that holds nothing yet", { N(NODE("'finalizers':['x.io/f','vesper.sh/termination']," DELETED, READY, "")), C(CLAIM_IN("Draining")), A("") },
-          "(ForeignFinalizer), (InProgress)", "Node w", "kept by that after its removal", "/metadata/finalizers/0", .since_ago_sec = 600 },
-        { "a foreign finalizer, and ours is off", { N(NODE("'finalizers':['x.io/f','y.io/g']," DELETED, READY, "")) }, "ForeignFinalizer, ForeignFinalizer", "Node w", "kept by finalizer x.io/f, which is not vesper's",
-          "kubectl patch nodes w --type=json", "gone for good", 600 },
-        { "its Node is gone", { C(CLAIM(OURS, "", ",'phase':'Adopted','lastCloudError':'CloudUnknown: nobody knows'")) }, "CloudUnknown, (NodeAbsent)", "NodeClaim nc-1", "nobody knows." },
-        { "its Node is gone, and nothing is wrong", { C(CLAIM(OURS, "", "")) }, "NodeAbsent", "NodeClaim nc-1", "Node w is gone" },
-        { "only its claim is left, kept by another", { C(CLAIM("'finalizers':['x.io/f']," DELETED, "", "")) }, "ForeignFinalizer", "NodeClaim nc-1", "finalizer x.io/f", "kubectl patch nodeclaims.vesper.sh nc-1",
-          .since_ago_sec = 600 },
+          "(ForeignFinalizer), (InProgress)" },
+        { "a foreign finalizer, and ours is off", { N(NODE("'finalizers':['x.io/f','y.io/g']," DELETED, READY, "")) }, "ForeignFinalizer, ForeignFinalizer" },
+        { "its Node is gone", { C(CLAIM(OURS, "", ",'phase':'Adopted','lastCloudError':'CloudUnknown: nobody knows'")) }, "CloudUnknown, (NodeAbsent)" },
+        { "its Node is gone, and nothing is wrong", { C(CLAIM(OURS, "", "")) }, "NodeAbsent" },
+        { "only its claim is left, kept by another", { C(CLAIM("'finalizers':['x.io/f']," DELETED, "", "")) }, "ForeignFinalizer" },
         /* -- deadlines -- */
         { "a deadline far away", { N(GOING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Draining'")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "BlockedByPDB, (Deadline)", "PodDisruptionBudget web/web", "", "kubectl patch" },
+          "BlockedByPDB, (Deadline)" },
         { "a deadline that lets all go on", { N(WAITING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'1m'", ",'phase':'Terminating','lastCloudError':'CloudDenied: no'")),
-            { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } }, "CloudDenied, (DeadlinePassed)", "NodeClaim nc-1", "no.", NULL, "permission" },
+            { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } }, "CloudDenied, (DeadlinePassed)" },
         /* -- several -- */
         { "all at once, in their order",
           { N("{'metadata':{'finalizers':['x.io/f','vesper.sh/termination']," DELETED UID LABELS "}," ID ",'status':{'conditions':[{" READY "}]}}"), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Paused'")),
             { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") }, { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") },
             P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")), P(POD("web-2", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
-          "NoLeader, Paused, WaitingForBudget, Protected, BlockedByPDB, (ForeignFinalizer), (Deadline)", "Lease v/l", "", "kubectl get pods", .leader = "" },
+          "NoLeader, Paused, WaitingForBudget, Protected, BlockedByPDB, (ForeignFinalizer), (Deadline)", .leader = "" },
 };
 
-static void check_row(const Row *row, const ExplainFacts *f, const ExplainCauses *c) {
-        _cleanup_free_ char *reasons = reasons_of(c), *object = NULL;
-        const ExplainCause *first = explain_causes_first(c) ?: c->list;
+static bool write_files;
 
-        assert_string_equal(reasons, row->reasons);
-        object = strf("%s %s%s%s", first->kind, strempty(first->ns), first->ns ? "/" : "", first->name);
-        if (!strstr(first->message, row->message) || (row->is_whole_end && !endswith(first->message, row->message)) || (row->command && !strstr(strempty(first->command), row->command)) ||
-            (row->says && !strstr(strempty(first->says), row->says)))
-                fail_msg("message: %s\ncommand: %s\nsays: %s", first->message, strempty(first->command), strempty(first->says));
-        if (!startswith(row->reasons, "(")) { /* of what holds: what would free it */
-                assert_string_equal(object, row->object);
-                assert_true(row->command ? first->command != NULL : first->command == NULL);
+/* Returns what people read, and below it the figures and the times that only JSON has. */
+static char *account_of(const ExplainFacts *f, const ExplainCauses *c) {
+        _cleanup_free_ char *text = MUST(explain_text(f, c));
+        StrBuf b = {};
+
+        strbuf_add(&b, text);
+        for (size_t i = 0; i < c->n; i++) {
+                const ExplainCause *cause = c->list + i;
+                char since[RFC3339_MAX] = "-";
+
+                if (cause->since_usec > 0)
+                        rfc3339_format(cause->since_usec, since);
+                strbuf_addf(&b, "= %s since %s", cause->reason, since);
+                for (size_t k = 0; k < cause->n_figures; k++)
+                        strbuf_addf(&b, " %s=%lld", cause->figures[k].name, (long long) cause->figures[k].value);
+                strbuf_add_char(&b, '\n');
         }
-        assert_int_equal(first->since_usec ? (f->now_usec - first->since_usec) / USEC_PER_SEC : 0, row->since_ago_sec);
+        return MUST(strbuf_steal(&b));
+}
+
+static char *account_of_row(const Row *row) {
+        _cleanup_(explain_causes_done) ExplainCauses causes = {};
+        _cleanup_free_ char *json = NULL, *reasons = NULL;
+        char *text;
+        Bench b;
+
+        bench_init(&b);
+        for (size_t k = 0; k < ELEMENTSOF(row->objects) && row->objects[k].kind; k++)
+                put(&b, row->objects[k].kind, row->objects[k].json);
+        if (row->leader)
+                assert_return_code(free_and_strdup(&b.facts.leader, row->leader), 0);
+        b.facts.knows_pods = !row->unknown_pods;
+        assert_return_code(explain_make(&b.facts, &causes), 0);
+        reasons = reasons_of(&causes);
+        assert_string_equal(reasons, row->reasons);
+        json = MUST(explain_json(&b.facts, &causes));
+        for (size_t k = 0; k < causes.n; k++)
+                assert_non_null(strstr(json, causes.list[k].message));
+        text = account_of(&b.facts, &causes);
+        bench_done(&b);
+        return text;
 }
 
 TEST_CASE(test_rows) {
+        _cleanup_free_ char *path = expected_file_path("expected/explain-rows.txt");
+        _cleanup_strbuf_ StrBuf all = {};
+
         for (size_t i = 0; i < ELEMENTSOF(causes_table); i++) {
-                _cleanup_(explain_causes_done) ExplainCauses causes = {};
-                _cleanup_free_ char *text = NULL, *json = NULL, *yaml = NULL;
-                Bench b;
+                _cleanup_free_ char *text = NULL;
 
                 print_message("  %s\n", causes_table[i].what);
-                bench_init(&b);
-                for (size_t k = 0; k < ELEMENTSOF(causes_table[i].objects) && causes_table[i].objects[k].kind; k++)
-                        put(&b, causes_table[i].objects[k].kind, causes_table[i].objects[k].json);
-                if (causes_table[i].leader)
-                        assert_return_code(free_and_strdup(&b.facts.leader, causes_table[i].leader), 0);
-                b.facts.knows_pods = !causes_table[i].unknown_pods;
-                assert_return_code(explain_make(&b.facts, &causes), 0);
-                check_row(causes_table + i, &b.facts, &causes);
-                text = explain_text(&b.facts, &causes);
-                json = explain_json(&b.facts, &causes);
-                yaml = ctl_format_json(json, true);
-                assert_true(text && json && yaml);
-                for (size_t k = 0; k < causes.n; k++) {
-                        assert_non_null(strstr(text, causes.list[k].reason));
-                        assert_non_null(strstr(json, causes.list[k].reason));
-                }
-                bench_done(&b);
+                text = account_of_row(causes_table + i);
+                strbuf_addf(&all, "%s# %s\n%s", i > 0 ? "\n" : "", causes_table[i].what, text);
         }
+        if (!path)
+                skip();
+        expected_file_compare(path, strbuf_str(&all), write_files);
 }
 
 /* A maximal node with its PDBs, pools and budgets needs at most a million comparisons. */
@@ -544,9 +510,8 @@ TEST_CASE(test_many) {
 /* -- fetching ------------------------------------------------------------------------------------------- */
 
 typedef struct Fetched {
-        const Row *row; /* to be checked; NULL: none */
         bool done;
-        char *message, *reasons, *unknown;
+        char *message, *reasons, *unknown, *account;
         int result;
         bool knows_pdbs;
 } Fetched;
@@ -563,8 +528,7 @@ static void on_fetched(const char *message, ExplainFacts *facts, void *userdata)
                 f->reasons = reasons_of(&causes);
                 f->unknown = strv_join(facts->unknown, "\n");
                 f->knows_pdbs = facts->knows_pdbs;
-                if (f->row)
-                        check_row(f->row, facts, &causes);
+                f->account = account_of(facts, &causes);
         }
         explain_facts_done(facts);
 }
@@ -608,6 +572,7 @@ static void fetched_done(Fetched *f) {
         free(f->message);
         free(f->reasons);
         free(f->unknown);
+        free(f->account);
 }
 
 #define FIRST "get nodes, list pods, list nodepools, list nodedisruptionbudgets, get leases, get namespaces, get validatingwebhookconfigurations"
@@ -701,17 +666,17 @@ static void put_owner(FakeCluster *c, const cJSON *pod) {
                                   fj_string(owner, "uid", NULL)));
 }
 
-/* Gives the NodeClaim its exact name if the Node lacks the finalizer: then the fetch looks for no other
- * name. */
-static void name_claim(FakeCluster *c, cJSON *claim) {
+/* Gives the NodeClaim its exact name if the Node lacks the finalizer: then the fetch looks for no other name. */
+static void name_claim(FakeCluster *c, cJSON *claim, char **ret_name) {
         const cJSON *node = fake_get(c, FAKE_NODES, NULL, "w");
-        _cleanup_free_ char *name = MUST(claim_name("a", "aws:///z/i-1", "u"));
 
-        if (node && !fj_array_has(fj_get(node, "metadata", "finalizers", NULL), FINALIZER_TERMINATION))
-                fj_set_string(fj_object(claim, "metadata"), "name", name);
+        if (!node || fj_array_has(fj_get(node, "metadata", "finalizers", NULL), FINALIZER_TERMINATION))
+                return;
+        *ret_name = MUST(claim_name("a", "aws:///z/i-1", "u"));
+        fj_set_string(fj_object(claim, "metadata"), "name", *ret_name);
 }
 
-static void put_row(FakeCluster *c, const Row *row) {
+static void put_row(FakeCluster *c, const Row *row, char **ret_claim) {
         char renewed[RFC3339_MAX];
 
         rfc3339_format((NOW_SEC - 2) * USEC_PER_SEC, renewed);
@@ -726,27 +691,43 @@ static void put_row(FakeCluster *c, const Row *row) {
 
                 put_owner(c, object);
                 if (kind == &kube_node_claim_kind)
-                        name_claim(c, object);
+                        name_claim(c, object, ret_claim);
                 fake_put(c, fake_resource_find(kind->group, kind->version, kind->plural)->id, object);
         }
         if (row->unknown_pods)
                 fake_api_set_fault(fake_cluster_api(c), no_pods, NULL);
 }
 
+static char *replace(const char *text, const char *from, const char *to) {
+        StrBuf b = {};
+
+        for (const char *at; (at = strstr(text, from)); text = at + strlen(from)) {
+                strbuf_add_n(&b, text, (size_t) (at - text));
+                strbuf_add(&b, to);
+        }
+        strbuf_add(&b, text);
+        return MUST(strbuf_steal(&b));
+}
+
 TEST_CASE(test_rows_fetched) {
         static const FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
 
         for (size_t i = 0; i < ELEMENTSOF(causes_table); i++) {
-                Fetched fetched = { .row = causes_table + i };
+                _cleanup_free_ char *expected = account_of_row(causes_table + i), *claim = NULL, *seen = NULL;
+                Fetched fetched = {};
                 FakeWorld w;
 
                 print_message("  %s\n", causes_table[i].what);
                 fake_world_init(&w, &quiet);
                 loop_virtual_step_wall(w.loop, (int64_t) (NOW_SEC * USEC_PER_SEC) - (int64_t) loop_wall(w.loop));
-                put_row(w.cluster, causes_table + i);
+                put_row(w.cluster, causes_table + i, &claim);
                 fetch_in(&w, "CN=p,O=system:masters", "w", &fetched);
                 assert_null(fetched.message);
+                assert_string_equal(fetched.reasons, causes_table[i].reasons);
                 assert_int_equal(fetched.unknown[0] != 0, causes_table[i].unknown_pods);
+                seen = replace(fetched.account, claim ?: "nc-1", "nc-1");
+                if (!causes_table[i].unknown_pods)
+                        assert_string_equal(seen, expected);
                 fetched_done(&fetched);
                 fake_world_done(&w);
         }
@@ -788,10 +769,12 @@ TEST_CASE(test_told) {
         }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows), cmocka_unit_test(test_work), cmocka_unit_test(test_plain), cmocka_unit_test(test_many),
                 cmocka_unit_test(test_fetch), cmocka_unit_test(test_rows_fetched), cmocka_unit_test(test_told),
         };
+
+        write_files = expected_file_is_written(argc, argv);
         return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
 }
