@@ -74,15 +74,16 @@ static bool is_to_evict(const ExplainPods *p, const KubePod *pod) {
         return (class == POD_CLASS_ORDINARY || class == POD_CLASS_PROTECTED) && is_waited_for(p, pod) && !is_protected(p, pod, NULL, NULL);
 }
 
-/* What is true of more pods than are told. */
-static void tell_others(const ExplainPods *p, ExplainCauses *to, bool holds, size_t n, const char *reason, const char *what) {
+/* Adds the number of pods beyond those that have a cause of their own. one, many: the predicate for one pod and for several. */
+static void tell_others(const ExplainPods *p, ExplainCauses *to, bool holds, size_t n, const char *reason, const char *one, const char *many) {
+        size_t more = n > PODS_TOLD_MAX ? n - PODS_TOLD_MAX : 0;
         ExplainCause *c;
 
-        if (n <= PODS_TOLD_MAX)
+        if (more == 0)
                 return;
         c = explain_cause_add(to, holds, reason, "Node", NULL, p->facts->node_name, 0);
-        explain_cause_say(to, c, "%zu more pods of this node %s.", n - PODS_TOLD_MAX, what);
-        explain_cause_count(c, "pods", (int64_t) (n - PODS_TOLD_MAX));
+        explain_cause_say(to, c, "%zu more pod%s of this node %s.", more, more == 1 ? "" : "s", more == 1 ? one : many);
+        explain_cause_count(c, "pods", (int64_t) more);
 }
 
 /* -- opted out ------------------------------------------------------------------------------------------ */
@@ -124,7 +125,7 @@ static void find_protected(const ExplainPods *p, ExplainCauses *to) {
                 if (n++ < PODS_TOLD_MAX)
                         tell_protected(p, to, pod, key, until_usec);
         }
-        tell_others(p, to, true, n, "Protected", "opted out of drains");
+        tell_others(p, to, true, n, "Protected", "opted out of drains", "opted out of drains");
 }
 
 /* -- PodDisruptionBudgets ------------------------------------------------------------------------------- */
@@ -176,7 +177,8 @@ static void find_several(const ExplainPods *p, ExplainCauses *to) {
                 if (n > 1 && told++ < PODS_TOLD_MAX)
                         tell_several(p, to, pod, pdbs, n);
         }
-        tell_others(p, to, true, told, "SeveralPDBs", "are matched by several PodDisruptionBudgets");
+        tell_others(p, to, true, told, "SeveralPDBs", "is matched by several PodDisruptionBudgets",
+                    "are matched by several PodDisruptionBudgets");
 }
 
 /* Since when the coordinator says that the PDB holds the pod; 0: it does not. Where a PDB never allows an eviction, the webhook of the
@@ -403,7 +405,7 @@ static void find_terminating(const ExplainPods *p, ExplainCauses *to) {
                 if (n++ < PODS_TOLD_MAX)
                         tell_terminating(p, to, pod);
         }
-        tell_others(p, to, true, n, "Terminating", "are being deleted and do not go");
+        tell_others(p, to, true, n, "Terminating", "is being deleted and does not go", "are being deleted and do not go");
 }
 
 /* -- came back too often -------------------------------------------------------------------------------- */
@@ -442,7 +444,8 @@ void explain_pods_that_return(const ExplainPods *p, ExplainCauses *to) {
                 if (is_return(p, pod) && n++ < PODS_TOLD_MAX)
                         tell_return(p, to, pod, since_of(p, pod, POD_WAIT_NAME_COMES_BACK));
         }
-        tell_others(p, to, false, n, POD_WAIT_NAME_COMES_BACK, "came back too often, and are not waited for");
+        tell_others(p, to, false, n, POD_WAIT_NAME_COMES_BACK, "came back too often, and is not waited for",
+                    "came back too often, and are not waited for");
 }
 
 /* -- left alone ----------------------------------------------------------------------------------------- */
@@ -510,7 +513,7 @@ void explain_pods_left_alone(const ExplainPods *p, ExplainCauses *to) {
                                      "If it is neither a static pod nor a pod that runs once on each node, "
                                      "delete it with this command before the machine ends.");
         }
-        tell_others(p, to, false, n, "PodLeftAlone",
+        tell_others(p, to, false, n, "PodLeftAlone", "is left alone in a drain, and may be neither a static pod nor a daemon pod",
                     "are left alone in a drain, and may be neither static pods nor daemon pods");
 }
 

@@ -185,7 +185,7 @@ static void find_unadopted(const ClusterView *v, const CloudRegistry *cloud, con
                         more++;
         }
         if (more > 0) {
-                char *all = strf("%s; and %zu more nodes", refused->message, more);
+                char *all = strf("%s; and %zu more node%s", refused->message, more, more == 1 ? "" : "s");
 
                 if (all) {
                         free(refused->message);
@@ -209,7 +209,7 @@ static void note_identity(PoolFigures *f, const KubeNodeClaim *c) {
 static void count_unproved(PoolFigures *f) {
         PoolProblem *p = f->problems + PROBLEM_IDENTITY;
         char *all = f->unproved > 1 && p->message
-                            ? strf("%s; and %zu more nodes", p->message, f->unproved - 1)
+                            ? strf("%s; and %zu more node%s", p->message, f->unproved - 1, f->unproved == 2 ? "" : "s")
                             : NULL;
 
         if (all) {

@@ -227,6 +227,33 @@ TEST_CASE(test_unproved) {
         }
 }
 
+/* The pool's condition names the first such node and counts the others. */
+TEST_CASE(test_several_unproved) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        static const char *const nodes[] = { "n0", "n1", "n2" }, *const ends[] = { "; and 2 more nodes", "; and 1 more node" };
+
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                rig_add_node(r, nodes[i]);
+                set_known_as(r, nodes[i], "n7");
+        }
+        rig_start(r, 0);
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                const cJSON *k;
+
+                rig_run(r, 15 * USEC_PER_MINUTE);
+                k = fj_find(fj_get(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), "status", "conditions", NULL), "type", POOL_IDENTITY);
+                if (i < ELEMENTSOF(ends))
+                        assert_true(endswith(fj_string(k, "message", NULL), ends[i]));
+                else
+                        assert_null(strstr(fj_string(k, "message", NULL), " more node"));
+                assert_non_null(startswith(fj_string(k, "message", NULL), "Node n"));
+                set_known_as(r, nodes[i], nodes[i]);
+        }
+        rig_run(r, 15 * USEC_PER_MINUTE);
+        assert_string_equal(pool_condition(r, POOL_IDENTITY), "False");
+}
+
 TEST_CASE(test_believed) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
@@ -740,6 +767,7 @@ int main(void) {
                 cmocka_unit_test(test_older_claim),
                 cmocka_unit_test(test_silent_cloud),
                 cmocka_unit_test(test_unproved),
+                cmocka_unit_test(test_several_unproved),
                 cmocka_unit_test(test_believed),
                 cmocka_unit_test(test_liar),
                 cmocka_unit_test(test_proved_again),

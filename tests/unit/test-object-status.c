@@ -211,6 +211,8 @@ TEST_CASE(test_nodes_that_cannot_be_adopted) {
 
                 print_message("    more of them are counted, and told no more\n");
                 fake_add_node(r->cluster, "odd2", NULL, NULL, POOL);
+                rig_run(r, 130 * USEC_PER_SEC);
+                assert_true(endswith(condition_message(the_pool(r), POOL_NOT_ADOPTED), "; and 1 more node"));
                 fake_add_node(r->cluster, "odd3", NULL, NULL, POOL);
                 rig_run(r, 130 * USEC_PER_SEC);
                 assert_contains(condition_message(the_pool(r), POOL_NOT_ADOPTED), "; and 2 more nodes");
