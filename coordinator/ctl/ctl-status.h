@@ -8,6 +8,12 @@
 
 /* The reason, here and in `vesperctl explain`, where a node is drained for the interruption queue and no pod is known to hold it. */
 #define HELD_BY_QUEUE_DRAIN "QueueDrains"
+/* States of a request for a slot to reboot, here and there. */
+#define REBOOT_SLOT_WAITING "WaitingForRebootSlot"
+#define REBOOT_SLOT_GRANTED "RebootSlotGranted"
+#define REBOOT_SLOT_EXPIRED "RebootSlotExpired"
+/* The coordinator put the taint node.kubernetes.io/out-of-service on the node. */
+#define NODE_OUT_OF_SERVICE "OutOfService"
 
 /* Objects of one kind; the list owns a reference to each. */
 typedef struct ObjectList {
@@ -48,6 +54,7 @@ typedef struct StatusRow {
         const ClaimBlocker *blockers; /* the claim's; of a node that is drained for the interruption queue `told` */
         size_t n_blockers;
         ClaimBlocker *told; /* what the Node's condition names; NULL: none */
+        const Condition *plan; /* condition MaintenancePlanned of the agent while nothing has followed from it; NULL: none */
         bool is_held;          /* not being removed, and the brake of the interruption queue holds a notice */
         bool no_deadline_ever; /* being removed, held, and its claim has no terminationGracePeriod */
 } StatusRow;

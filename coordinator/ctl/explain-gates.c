@@ -134,7 +134,7 @@ static void tell_budget(Explain *x, const KubeNodeBudget *b, bool holds) {
         explain_cause_count(c, "allowed", b->disruptions_allowed);
         explain_cause_count(c, "admitted", (int64_t) b->n_charges);
         if (told && strstr(strempty(x->blocked->message), name))
-                explain_cause_say(x->causes, c, "%s", x->blocked->message);
+                explain_say_sentence(x, c, x->blocked->message);
         else {
                 explain_cause_say(x->causes, c,
                                   "NodeDisruptionBudget %s %s this node: %s, so %" PRIi64 " must stay available, and %" PRIi64 " of %" PRIi64 " are.",
@@ -169,7 +169,7 @@ void explain_told_budget(Explain *x) {
         if (!x->blocked || !streq_ptr(x->blocked->reason, WAITING_FOR_BUDGET))
                 return;
         c = explain_add_for_node(x, true, WAITING_FOR_BUDGET, x->blocked->last_transition_usec);
-        explain_cause_say(x->causes, c, "%s", strempty(x->blocked->message));
+        explain_say_sentence(x, c, strempty(x->blocked->message));
         explain_cause_set_command(x->causes, c, "kubectl get nodedisruptionbudgets.vesper.sh");
 }
 

@@ -7,6 +7,7 @@
 #include "explain.h"
 #include "interruption.h"
 #include "node-deadline.h"
+#include "reboot-slots.h"
 
 typedef struct Explain {
         const ExplainFacts *f;
@@ -17,6 +18,7 @@ typedef struct Explain {
         const Interruption *interruption; /* the agent's, if it stands; NULL: none */
         const Interruption *heard;   /* the drain for what the interruption queue announced; NULL: there is none */
         AnnouncedList announced;     /* all that it announced; the items are borrowed */
+        RebootCase reboot;
         NodeDeadline deadline;
         DrainRules rules;
         const Condition *blocked;    /* TerminationBlocked, where it is True */
@@ -30,6 +32,19 @@ ExplainCause *explain_add_for_node(Explain *x, bool holds, const char *reason, u
 /* Somebody's text, with a full stop. */
 void explain_say_sentence(Explain *x, ExplainCause *c, const char *text);
 bool explain_has_phase(const Explain *x, const char *phase);
+/* Returns true if the Node has vesper's finalizer. */
+bool explain_is_ours(const Explain *x);
+
+/* explain-service.c: a node that is not being removed. Each adds a cause if there is something to report. */
+void explain_service(Explain *x); /* who manages the node, or why nobody does; always adds one */
+void explain_overruled(Explain *x); /* the machine may end, and a person opened the node */
+void explain_kubelet(Explain *x);   /* the node is not Ready, or its machine is off */
+void explain_planned(Explain *x);   /* the agent's condition MaintenancePlanned */
+void explain_reboot(Explain *x);    /* the slot that the agent asks for or holds */
+/* Returns the agent's condition MaintenancePlanned while no drain and no slot has followed from it. NULL: there is none. */
+const Condition *explain_plan(const Explain *x);
+bool explain_asks_for_slot(const Explain *x);
+bool explain_reboots_early(const Explain *x);
 
 /* explain-gates.c: what comes before a drain. holds: it does so now; else it would. */
 void explain_leader(Explain *x, bool holds);

@@ -10,11 +10,11 @@
 #include "explain-scene.h"
 #include "heard-conditions.h"
 #include "marks.h"
-#include "reboot-slots.h"
 #include "strv.h"
 
 static void explain_done(Explain *x) {
         node_deadline_done(&x->deadline);
+        reboot_case_done(&x->reboot);
 }
 
 void explain_facts_done(ExplainFacts *f) {
@@ -87,7 +87,7 @@ static void find_pools(Explain *x) {
                 x->pool = pool_named(x->f, x->claim->node_pool);
 }
 
-static bool is_ours(const Explain *x) {
+bool explain_is_ours(const Explain *x) {
         return object_meta_has_finalizer(&x->node->object.meta, FINALIZER_TERMINATION);
 }
 
@@ -128,68 +128,6 @@ static bool passes_gates(const Explain *x) {
 }
 
 /* -- in service ----------------------------------------------------------------------------------------- */
-
-static void say_in_service(Explain *x, ExplainCause *c) {
-        explain_cause_say(x->causes, c, "Node %s is not being removed.", x->f->node_name);
-}
-
-static void explain_unmanaged(Explain *x) {
-        ExplainCause *c = explain_add_for_node(x, false, "Unmanaged", 0);
-
-        say_in_service(x, c);
-        explain_cause_say(x->causes, c,
-                          "Its annotation " ANNOTATION_UNMANAGED " keeps it from every NodePool: whoever deletes it ends no machine%s.",
-                          is_ours(x) ? ", once the coordinator has taken its finalizer off" : "");
-        explain_cause_set_command(x->causes, c, "kubectl annotate node %s " ANNOTATION_UNMANAGED "-",
-                                  x->f->node_name);
-        explain_cause_advise(x->causes, c, "A NodePool that selects it adopts it then.");
-}
-
-/* A person has opened it, and its machine may end all the same. NULL: none is to come. */
-static const Notice *overruled(const Explain *x) {
-        for (size_t i = 0; i < x->announced.n_items; i++)
-                if (x->announced.items[i].state == ANNOUNCED_OVERRULED && notice_announced(x->announced.items[i].notice) > x->f->now_usec)
-                        return x->announced.items[i].notice;
-        return NULL;
-}
-
-static void explain_overruled(Explain *x) {
-        _cleanup_free_ char *announced = heard_announced_text(overruled(x));
-        ExplainCause *c = explain_add_for_node(x, false, "InterruptionOverruled", 0);
-
-        if (!announced) {
-                x->causes->failed = true;
-                return;
-        }
-        explain_cause_say(x->causes, c,
-                          "The interruption queue announced %s. Somebody opened the node, so vesper does not act upon that: the machine may go under its pods.",
-                          announced);
-        explain_cause_set_command(x->causes, c, "vesperctl drain %s", x->f->node_name);
-        explain_cause_advise(x->causes, c, "It cordons the node and evicts its pods, as their PodDisruptionBudgets allow; the machine is left to its cloud.");
-}
-
-static void explain_not_selected(Explain *x) {
-        ExplainCause *c = explain_add_for_node(x, false, "NotSelected", 0);
-        size_t n_invalid = 0;
-
-        say_in_service(x, c);
-        explain_cause_say(x->causes, c,
-                          !x->f->knows_pools ? "Which NodePool manages it is not known."
-                          : x->heard || x->interruption || announced_list_open(&x->announced) ? "No NodePool selects it."
-                                        : "No NodePool selects it, so vesper does nothing about it.");
-        for (size_t i = 0; i < x->f->pools.n_items; i++) {
-                const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
-
-                if ((p->object.invalid || selector_is_empty(p->selector)) && n_invalid++ == 0)
-                        explain_cause_say(x->causes, c, "NodePool %s selects nothing: %s.",
-                                          p->object.meta.name, p->object.invalid ?: "its selector is empty");
-        }
-        explain_cause_count(c, "nodePools", (int64_t) x->f->pools.n_items);
-        if (x->f->knows_pools)
-                explain_cause_advise(x->causes, c,
-                                     "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get node %s --show-labels' what it has.",
-                                     x->f->node_name);
-}
 
 static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
         if (n < 0)
@@ -361,81 +299,9 @@ static void explain_announced(Explain *x) {
         explain_cause_advise(x->causes, c, "That drains the node now.");
 }
 
-static void explain_conflict(Explain *x) {
-        const char *other = x->other->object.meta.name;
-        ExplainCause *c = explain_add(x, false, POOL_CONFLICT, &kube_node_pool_kind, other, 0);
-
-        say_in_service(x, c);
-        explain_cause_say(x->causes, c, "NodePools %s and %s both select it, and so neither adopts it.",
-                          x->pool->object.meta.name, other);
-        explain_cause_set_command(x->causes, c, "kubectl edit nodepools.vesper.sh %s", other);
-        explain_cause_advise(x->causes, c,
-                             "Change its selector so that it leaves this node to the other; nodes that it no longer selects are let go.");
-}
-
-/* Selected by one pool, and no claim or finalizer is there. */
-static void explain_not_adopted(Explain *x) {
-        const char *pool = x->pool->object.meta.name;
-        const Condition *k = kube_node_pool_condition(x->pool, POOL_NOT_ADOPTED);
-        bool told = k && k->status == CONDITION_TRUE;
-        ExplainCause *c = explain_add(x, false, told ? strempty(k->reason) : "NotAdoptedYet", &kube_node_pool_kind, pool,
-                              told ? k->last_transition_usec : 0);
-
-        say_in_service(x, c);
-        explain_cause_say(x->causes, c, "NodePool %s selects it, and it is not adopted%s%s%s.", pool, told ? ". What the pool says: " : " yet",
-                          told ? strempty(k->message) : "",
-                          !told && !x->node->provider_id ? ": it has no spec.providerID, which a provider other than exec needs" : "");
-        explain_cause_advise(x->causes, c,
-                             told ? "Mend what the pool says; it is adopted as soon as that is no longer so." : "Adoption is a matter of seconds while a coordinator leads.");
-}
-
-static void explain_managed(Explain *x) {
-        ExplainCause *c = explain_add(x, false, "InService", &kube_node_pool_kind,
-                                      strempty(x->claim->node_pool), 0);
-
-        say_in_service(x, c);
-        explain_cause_say(x->causes, c,
-                          "NodePool %s manages it by NodeClaim %s: whoever deletes the Node has it drained and its machine ended.",
-                          strempty(x->claim->node_pool), x->claim->object.meta.name);
-}
-
-static void explain_service(Explain *x) {
-        if (kube_node_is_unmanaged(x->node))
-                explain_unmanaged(x);
-        else if (x->claim && is_ours(x))
-                explain_managed(x);
-        else if (x->other)
-                explain_conflict(x);
-        else if (x->pool)
-                explain_not_adopted(x);
-        else
-                explain_not_selected(x);
-}
-
-/* Its agent asks for a slot. */
-static void explain_reboot(Explain *x) {
-        RebootCase reboot = {};
-        char until[RFC3339_MAX];
-        ExplainCause *c;
-
-        if (reboot_case_read(x->node, x->f->now_usec, USEC_PER_DAY, &reboot) < 0) {
-                x->causes->failed = true;
-                return;
-        }
-        if (reboot.request_state == REBOOT_REQUEST_WAITING) {
-                rfc3339_format(reboot.until_usec, until);
-                c = explain_add_for_node(x, true, "WaitingForRebootSlot", 0);
-                explain_cause_say(x->causes, c,
-                                  "Its agent asks for a slot to reboot, and waits for it until %s.", until);
-                explain_cause_advise(x->causes, c,
-                                     "A slot is free when a node that reboots is Ready again; [Budget] MaxConcurrentReboots= in coordinator.conf says how many there are, " "and NodeDisruptionBudgets must have room, too. Until then it is not rebooted, and stays in service.");
-        }
-        reboot_case_done(&reboot);
-}
-
 /* What would hold its removal, if it began now. */
 static void explain_prospects(Explain *x) {
-        if (!is_ours(x))
+        if (!explain_is_ours(x))
                 return;
         explain_leader(x, false);
         explain_pause(x, false);
@@ -453,7 +319,10 @@ static ExplainCause *add_agents_drain(Explain *x, bool holds, const char *reason
         say_interruption(x, c, who, x->interruption, NULL);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
-                explain_cause_say(x->causes, c, "The machine may be gone from %s on.", when);
+                explain_cause_say(x->causes, c,
+                                  explain_reboots_early(x) ? "The cloud announced that for %s; it is taken early."
+                                                           : "The machine may be gone from %s on.",
+                                  when);
         }
         return c;
 }
@@ -581,6 +450,8 @@ static void explain_drain(Explain *x) {
 
         explain_pods(&pods, x->causes);
         explain_agent(x);
+        if (x->reboot.request_state == REBOOT_REQUEST_HOLDS_SLOT)
+                explain_reboot(x);
         explain_load_balancers(x);
 }
 
@@ -601,7 +472,7 @@ static void explain_progress(Explain *x) {
 
 /* A Node that is being deleted and is not, or no longer, vesper's: others keep it. */
 static bool is_anothers(const Explain *x) {
-        return x->node->object.meta.deletion_usec > 0 && !is_ours(x);
+        return x->node->object.meta.deletion_usec > 0 && !explain_is_ours(x);
 }
 
 static void explain_removal(Explain *x) {
@@ -641,12 +512,13 @@ static void explain_node(Explain *x) {
         } else if (is_deleted(x) || (x->interruption && interruption_is_draining(x->interruption)))
                 explain_removal(x);
         else {
-                if (overruled(x))
-                        explain_overruled(x);
+                explain_overruled(x);
                 explain_service(x);
+                explain_kubelet(x);
                 explain_agent_drained(x);
                 explain_queue(x);
                 explain_announced(x);
+                explain_planned(x);
                 explain_reboot(x);
                 explain_prospects(x);
         }
@@ -682,7 +554,9 @@ static void read_node(Explain *x) {
         bool ignores;
 
         x->interruption = kube_node_standing_interruption(n);
-        if (x->claim ? x->claim->object.meta.deletion_usec == 0 : !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n)) {
+        if (reboot_case_read(n, x->f->now_usec, USEC_PER_DAY, &x->reboot) < 0)
+                x->causes->failed = true;
+        if (x->claim ? x->claim->object.meta.deletion_usec == 0 : !explain_is_ours(x) && !x->pool && !kube_node_is_unmanaged(n)) {
                 x->heard = n->heard;
                 x->announced = x->claim ? x->claim->announced : n->announced;
         }

@@ -5,7 +5,8 @@
  * What holds a node now: objects in, causes out, in the order in which they have to be solved. Pure, and of that node's
  * objects alone: none of this grows with the cluster.
  *
- *      explain.c          the order; who manages it; agent, volumes, deadline
+ *      explain.c          the order; agent, queue, volumes, deadline
+ *      explain-service.c  a node that is not being removed: who manages it, reboots, machines that are off
  *      explain-gates.c    what comes before its drain: leader, pauses, budgets of nodes
  *      explain-pods.c     its pods and their PodDisruptionBudgets
  *      explain-machine.c  what comes behind it: the cloud, and finalizers of others

@@ -124,9 +124,10 @@ static char *reasons_of(const ExplainCauses *c) {
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\'," \
         "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':" left ",\\'deadline\\':\\'" deadline "\\'" blockers "}'}}," ID ",'status':{'conditions':[{" READY "}," \
         "{'type':'DrainInProgress','status':'True','reason':'VesperCoordinator','message':'vesper-coordinator evicts','lastTransitionTime':'2027-01-15T07:59:30Z'}]}}"
-#define INTERRUPTED(phase, boot) \
+#define INTERRUPTED(phase, boot) INTERRUPTED_UNTIL(phase, boot, "2027-01-15T08:01:00Z")
+#define INTERRUPTED_UNTIL(phase, boot, deadline) \
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'n1\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',\\'action\\':\\'terminate\\'," \
-        "\\'deadline\\':\\'2027-01-15T08:01:00Z\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID \
+        "\\'deadline\\':\\'" deadline "\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID \
         ",'status':{'nodeInfo':{'bootID':'" boot "'},'conditions':[{" READY "}]}}"
 #define DRAINED_BY_HAND(phase) \
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'m\\',\\'kind\\':\\'manual\\',\\'source\\':\\'D-Bus\\',\\'action\\':\\'drain\\'," \
@@ -177,10 +178,41 @@ static const Row causes_table[] = {
         { "no budget, and a webhook without CA that fails closed", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""),
             { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','clientConfig':{}}]}" } },
           "(InService), (WebhookWithoutCA)" },
-        { "it waits for a slot to reboot",
-          { N("{'metadata':{" UID ",'annotations':{'vesper.sh/shutdown-request':'{\\'id\\':\\'r\\',\\'bootID\\':\\'b1\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'2027-01-15T09:00:00Z\\'}'}},"
-              "'status':{'nodeInfo':{'bootID':'b1'}}}") },
-          "(NotSelected), WaitingForRebootSlot" },
+#define ASKS(more, boot, others) \
+        "{'metadata':{" UID ",'annotations':{'vesper.sh/shutdown-request':'{\\'id\\':\\'r\\',\\'bootID\\':\\'b1\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'2027-01-15T09:00:00Z\\'" more "}'" others "}}," \
+        "'status':{'nodeInfo':{'bootID':'" boot "'},'conditions':[{" READY "}]}}"
+#define SLOT(until, more) ",'vesper.sh/shutdown-granted':'{\\'id\\':\\'r\\',\\'until\\':\\'" until "\\'" more "}'"
+#define EARLY ",\\'event\\':\\'instance-event-7\\'"
+#define EARLY_DRAIN(phase) \
+        ",'vesper.sh/interruption':'{\\'id\\':\\'instance-event-7\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'ec2\\',\\'action\\':\\'reboot\\',\\'deadline\\':\\'2027-01-16T14:00:00Z\\'," \
+        "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':2,\\'bootID\\':\\'b1\\'}'"
+#define IN_A_SLOT SLOT("2027-01-15T08:04:00Z", "")
+        { "it waits for a slot to reboot", { N(ASKS("", "b1", "")) }, "(NotSelected), WaitingForRebootSlot" },
+        { "it waits no longer", { N(ASKS("", "b2", "")) }, "(NotSelected)" },
+        { "it has a slot to reboot", { N(ASKS("", "b1", IN_A_SLOT)) }, "(NotSelected), (RebootSlotGranted)" },
+        { "it has rebooted in its slot", { N(ASKS("", "b2", IN_A_SLOT)) }, "(NotSelected)" },
+        { "its slot ends at this moment", { N(ASKS("", "b1", SLOT("2027-01-15T08:00:00Z", ""))) }, "(NotSelected), (RebootSlotExpired)" },
+        { "its slot is over", { N(ASKS("", "b1", SLOT("2027-01-15T07:57:00Z", ""))) }, "(NotSelected), (RebootSlotExpired)" },
+        { "it reboots early, by itself", { N(ASKS(EARLY, "b1", IN_A_SLOT)) }, "(NotSelected), (RebootSlotGranted)" },
+        { "it reboots early, by the cloud, and drains", { N(ASKS(EARLY ",\\'by\\':\\'cloud\\'", "b1", IN_A_SLOT EARLY_DRAIN("Draining"))) }, "AgentDrains, (RebootSlotGranted)" },
+        { "it reboots early, by the cloud, and is drained", { N(ASKS(EARLY ",\\'by\\':\\'cloud\\'", "b1", SLOT("2027-01-15T08:04:00Z", ",\\'sent\\':true") EARLY_DRAIN("Drained"))) },
+          "(NotSelected), (DrainedByAgent), (RebootSlotGranted)" },
+        { "it drains without a slot for that", { N(ASKS(EARLY, "b1", EARLY_DRAIN("Draining"))) }, "AgentDrains" },
+#define PLANNED(reason, message) \
+        ",{'type':'MaintenancePlanned','status':'True','reason':'" reason "','message':'" message "','lastTransitionTime':'2027-01-15T07:57:00Z'}"
+        { "a person scheduled a reboot", { N(NODE("", READY, PLANNED("NodeShutdown", "vesper-agent waits for the reboot of this machine"))) }, "(NotSelected), (Planned)" },
+        { "the coordinator reports a plan: the announcement itself is not there", { N(NODE("", READY, PLANNED("VesperCoordinator", "vesper-coordinator acts"))) }, "(NotSelected)" },
+        { "a plan that ended", { N(NODE("", READY, ",{'type':'MaintenancePlanned','status':'False','reason':'NodeShutdown','message':'no more'}")) }, "(NotSelected)" },
+        /* -- machines that are off -- */
+#define OFF_SERVICE ",'annotations':{'vesper.sh/out-of-service':'2027-01-15T07:56:00Z'}"
+        { "its kubelet is silent", { N(NODE(OURS, SILENT, "")), C(CLAIM(OURS, "", ",'phase':'Adopted'")), A("") }, "(InService), (NotReady)" },
+        { "its kubelet reports why it is not Ready",
+          { N(NODE(OURS, "'type':'Ready','status':'False','lastTransitionTime':'2027-01-15T07:59:00Z'", "")), C(CLAIM(OURS, "", "")), A("") },
+          "(InService), (NotReady)" },
+        { "its machine is off", { N("{'metadata':{" OURS UID LABELS OFF_SERVICE "}," ID ",'status':{'conditions':[{" SILENT "}]}}"), C(CLAIM(OURS, "", ",'phase':'Adopted'")), A("") },
+          "(InService), (OutOfService)" },
+        { "its machine is off, and it is removed", { N("{'metadata':{" OURS DELETED UID LABELS OFF_SERVICE "}," ID ",'status':{'conditions':[{" SILENT "}]}}"), C(CLAIM_IN("Draining")), A("") },
+          "(InProgress)" },
         /* -- before its drain -- */
         { "its pool is paused", { N(WAITING), C(CLAIM_IN("Paused")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}",
             "'conditions':[{'type':'Paused','status':'True','reason':'PoolPaused','lastTransitionTime':'2027-01-15T07:40:00Z'}]") } },
@@ -202,6 +234,25 @@ static const Row causes_table[] = {
           "WaitingForBudget" NO_DEADLINE },
         { "of a number that must stay", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""),
                                             { &kube_node_budget_kind, BUDGET("'minAvailable':3", "0", "") } },
+          "WaitingForBudget" NO_DEADLINE },
+#define BUDGET_OF(spec, expected, available, desired) \
+        "{'metadata':{'name':'one'},'spec':{'selector':{'matchLabels':{'pool':'a'}}," spec "},'status':{'expectedNodes':" expected ",'currentAvailable':" available "," \
+        "'desiredAvailable':" desired ",'disruptionsAllowed':0,'disruptedNodes':[" CHARGES "]}}"
+#define CHARGE(name) "{'name':'" name "','uid':'" name "'}"
+#define CHARGES CHARGE("w2") "," CHARGE("w3") "," CHARGE("w4") "," CHARGE("w5") "," CHARGE("w6")
+        { "more are unavailable than may be", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET_OF("'maxUnavailable':2", "11", "6", "9") } },
+          "WaitingForBudget" NO_DEADLINE },
+        { "fewer are unavailable than may be", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET_OF("'maxUnavailable':7", "11", "6", "4") } },
+          "WaitingForBudget" NO_DEADLINE },
+        { "fewer are available than must be", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET_OF("'minAvailable':9", "11", "6", "9") } },
+          "WaitingForBudget" NO_DEADLINE },
+        { "of a node in service, which is counted as available", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""), { &kube_node_budget_kind, BUDGET_OF("'minAvailable':9", "11", "6", "9") } },
+          "(InService), (WaitingForBudget)" },
+        { "none is available", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""), { &kube_node_budget_kind, BUDGET_OF("'minAvailable':1", "3", "0", "1") } },
+          "(InService), (WaitingForBudget)" },
+#undef CHARGES
+#define CHARGES CHARGE("w2") "," CHARGE("w3") "," CHARGE("w4") "," CHARGE("w5") "," CHARGE("w6") "," CHARGE("w7") "," CHARGE("w8")
+        { "it has admitted more than are named", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET_OF("'maxUnavailable':7", "11", "4", "4") } },
           "WaitingForBudget" NO_DEADLINE },
         { "as the coordinator says it", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A(""),
                                           { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") } },
@@ -285,7 +336,9 @@ static const Row causes_table[] = {
         { "held by a PDB, for which its agent needs no leader", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB, AgentDrains", .leader = "" },
         { "whom an opted-out pod does not hold", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "AgentDrains" },
-        { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(NotSelected)" },
+        { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(InterruptionOverruled), (NotSelected)" },
+        { "its agent overruled, in an earlier boot", { N(INTERRUPTED("Released", "b2")) }, "(NotSelected)" },
+        { "its agent overruled, and that time is over", { N(INTERRUPTED_UNTIL("Released", "b1", "2027-01-15T08:00:00Z")) }, "(NotSelected)" },
         { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)" },
         { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains" },
         { "drained for the queue, as the coordinator says", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")) },
