@@ -9,7 +9,11 @@
 #include "interruption.h"
 #include "marks.h"
 #include "pod-names.h"
+#include "reboot-slots.h"
 #include "string-util.h"
+
+/* A wait that should end without a person, such as for a pod that terminates, holds a node after so long. */
+#define PASSING_USEC USEC_PER_MINUTE
 
 void object_list_done(ObjectList *l) {
         for (size_t i = 0; i < l->n_items; i++)
@@ -143,21 +147,28 @@ static bool is_waited_for(const ClaimBlocker *b) {
         return !streq_ptr(b->reason, POD_WAIT_NAME_COMES_BACK);
 }
 
-/* Returns the first that somebody may have to do something about, else the first that the node waits for; NULL: it waits for none. */
-static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
-        const ClaimBlocker *first = NULL;
+/* Returns true if the wait ends without a person, and is not known to last longer than such a wait should. */
+static bool passes_soon(const ClaimBlocker *b, usec_t now_usec) {
+        PodWait wait = pod_wait_from_string(b->reason);
+
+        return pod_wait_passes(wait) && (pod_wait_is_turn(wait) || b->since_usec == 0 || now_usec < usec_add(b->since_usec, PASSING_USEC));
+}
+
+/* Returns the first that somebody may have to do something about, else the first whose wait should be over; NULL: nothing holds the node. */
+static const ClaimBlocker *holder_of(const KubeNodeClaim *c, usec_t now_usec) {
+        const ClaimBlocker *late = NULL;
 
         for (size_t i = 0; i < c->n_blockers; i++)
                 if (!pod_wait_passes(pod_wait_from_string(c->blockers[i].reason)))
                         return c->blockers + i;
-                else if (!first && is_waited_for(c->blockers + i))
-                        first = c->blockers + i;
-        return first;
+                else if (!late && !passes_soon(c->blockers + i, now_usec))
+                        late = c->blockers + i;
+        return late;
 }
 
 /* What holds it: a pod, or the cloud. */
-static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
-        const ClaimBlocker *b = holder_of(c);
+static void describe_claim(StatusRow *row, const KubeNodeClaim *c, usec_t now_usec) {
+        const ClaimBlocker *b = holder_of(c, now_usec);
 
         row->blockers = c->blockers;
         row->n_blockers = c->n_blockers;
@@ -266,9 +277,10 @@ static int describe_interruption(StatusRow *row, const Interruption *i, bool is_
         if (i) {
                 if (interruption_is_overruled(i) && row->phase)
                         return 0;
-                if (row->pods_left < 0)
+                if (row->pods_left < 0 && !interruption_is_over(i))
                         row->pods_left = i->pods_left;
-                row->deadline_usec = MIN(row->deadline_usec, is_queue ? queue_deadline(row, i->notice) : notice_announced(i->notice));
+                if (i->phase != INTERRUPTION_CANCELLED)
+                        row->deadline_usec = MIN(row->deadline_usec, is_queue ? queue_deadline(row, i->notice) : notice_announced(i->notice));
         }
         if (row->phase && !streq(row->phase, "Adopted"))
                 return 0; /* the coordinator takes part: its word is the newer */
@@ -282,21 +294,81 @@ static bool tells_of_drain(const KubeNode *n) {
                announced_list_open(&n->announced);
 }
 
-static bool is_managed(const KubeNode *n, const KubeNodeClaim *c) {
-        return c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || tells_of_drain(n);
+/* -- reboots, plans, and machines that are off -------------------------------------------------------------- */
+
+static const char *reboot_phase(RebootRequestState s) {
+        switch (s) {
+        case REBOOT_REQUEST_WAITING:
+                return REBOOT_SLOT_WAITING;
+        case REBOOT_REQUEST_HOLDS_SLOT:
+                return REBOOT_SLOT_GRANTED;
+        case REBOOT_REQUEST_EXPIRED:
+                return REBOOT_SLOT_EXPIRED;
+        case REBOOT_REQUEST_NONE:
+        case REBOOT_REQUEST_INVALID:
+        case REBOOT_REQUEST_OVER:
+        case REBOOT_REQUEST_LEAVING:
+        case _REBOOT_REQUEST_STATE_MAX:
+                break;
+        }
+        return NULL;
 }
 
-static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
+static const Condition *plan_of(const KubeNode *n) {
+        const Condition *k = kube_node_condition(n, CONDITION_MAINTENANCE_PLANNED);
+
+        return k && k->status == CONDITION_TRUE && !condition_is_of_coordinator(k) && !kube_node_standing_interruption(n) ? k : NULL;
+}
+
+/* Shows the slot that the agent asks for or holds, unless a drain or a removal is shown already. */
+static int describe_reboot(StatusRow *row, const RebootCase *c) {
+        const char *phase = reboot_phase(c->request_state);
+
+        if (!phase)
+                return 0;
+        /* An announced reboot that is taken early comes before the time that the cloud gave. */
+        if (c->request_state == REBOOT_REQUEST_HOLDS_SLOT && c->event)
+                row->deadline_usec = MIN(row->deadline_usec, c->granted_until_usec);
+        if (row->phase && !streq(row->phase, "Adopted"))
+                return 0;
+        if (c->request_state == REBOOT_REQUEST_EXPIRED)
+                row->since_usec = c->granted_until_usec;
+        return free_and_strdup(&row->phase, phase);
+}
+
+/* Shows that the coordinator has found the machine off, or a plan of the agent, where nothing else is shown. */
+static int describe_machine(StatusRow *row, const KubeNode *n) {
+        const char *off = object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE);
+
+        if (row->phase && !streq(row->phase, "Adopted"))
+                return 0;
+        if (off) {
+                (void) rfc3339_parse(off, &row->since_usec);
+                return free_and_strdup(&row->phase, NODE_OUT_OF_SERVICE);
+        }
+        row->plan = plan_of(n);
+        return row->plan && !row->phase ? free_and_strdup(&row->phase, "Planned (agent)") : 0;
+}
+
+static bool is_attended(const KubeNode *n, const RebootCase *c) {
+        return tells_of_drain(n) || reboot_phase(c->request_state) || plan_of(n) || object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE);
+}
+
+static bool is_managed(const KubeNode *n, const KubeNodeClaim *c, const RebootCase *reboot) {
+        return c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || is_attended(n, reboot);
+}
+
+static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c, const RebootCase *reboot) {
         const char *phase = "Adopting";
 
-        if (n && !is_managed(n, c))
+        if (n && !is_managed(n, c, reboot))
                 phase = "Unmanaged";
         else if (!n)
                 phase = c && not_adopted(c) ? CLAIM_PHASE_NOT_ADOPTED : "NodeAbsent";
         else if (c && !isempty(c->phase))
                 phase = c->phase;
-        else if (!c && tells_of_drain(n))
-                return 0; /* the annotation says it */
+        else if (!c && is_attended(n, reboot))
+                return 0; /* the Node itself has more to show */
         row->phase = strdup(phase);
         return row->phase ? 0 : -ENOMEM;
 }
@@ -321,7 +393,31 @@ static bool is_held(const KubeNode *n, const KubeNodeClaim *c) {
         return held_state(&h) != HELD_NOTHING && h.object->meta.deletion_usec == 0;
 }
 
-static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
+static int describe_node(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c, const RebootCase *reboot) {
+        bool is_heard = object_meta_annotation(&n->object.meta, ANNOTATION_HEARD);
+        const Interruption *agents = kube_node_interruption(n);
+        int r = 0;
+
+        describe_blocked(row, n);
+        if (agents || n->interruption_is_unreadable)
+                r = describe_interruption(row, agents, false);
+        if (r >= 0 && !is_heard)
+                r = describe_announced(row, c);
+        else if (r >= 0 && (!row->phase || streq(row->phase, "Adopted"))) {
+                r = describe_heard(row, n);
+                if (r >= 0)
+                        r = describe_interruption(row, n->heard, true);
+        }
+        if (r >= 0)
+                r = describe_reboot(row, reboot);
+        if (r >= 0)
+                r = describe_machine(row, n);
+        if (r >= 0 && !row->phase) /* a notice that was withdrawn, or of an earlier boot */
+                r = free_and_strdup(&row->phase, object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ? "Adopting" : "Unmanaged");
+        return r;
+}
+
+static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c, const RebootCase *reboot, usec_t now_usec) {
         StatusRow *row;
         int k;
 
@@ -336,19 +432,9 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
                             .pods_left = -1,
                             .deadline_usec = USEC_INFINITY };
         if (c)
-                describe_claim(row, c);
-        k = set_phase(row, n, c);
-        if (k < 0 || !n)
-                return k;
-        describe_blocked(row, n);
-        if (n->interruption || n->interruption_is_unreadable)
-                k = describe_interruption(row, n->interruption, false);
-        if (k >= 0 && !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
-                k = describe_announced(row, c);
-        if (k < 0 || (row->phase && !streq(row->phase, "Adopted")) || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
-                return k;
-        k = describe_heard(row, n);
-        return k < 0 ? k : describe_interruption(row, n->heard, true);
+                describe_claim(row, c, now_usec);
+        k = set_phase(row, n, c, reboot);
+        return k < 0 || !n ? k : describe_node(row, n, c, reboot);
 }
 
 static int by_node(const void *a, const void *b) {
@@ -358,23 +444,24 @@ static int by_node(const void *a, const void *b) {
         return k != 0 ? k : strcmp(strempty(x->claim), strempty(y->claim));
 }
 
-static int make_rows(StatusRows *r, ClaimIndex *x, const ObjectList *nodes, bool named) {
+static int make_rows(StatusRows *r, ClaimIndex *x, const ObjectList *nodes, bool named, usec_t now_usec) {
         int k;
 
         for (size_t i = 0; i < nodes->n_items; i++) {
                 const KubeNode *n = (const KubeNode *) nodes->items[i];
                 const KubeNodeClaim *c = claim_of(x, n);
+                _cleanup_(reboot_case_done) RebootCase reboot = {};
 
-                if (!named && !is_managed(n, c))
-                        continue;
-                k = add_row(r, n, c);
+                k = reboot_case_read(n, now_usec, USEC_PER_DAY, &reboot);
+                if (k >= 0 && (named || is_managed(n, c, &reboot)))
+                        k = add_row(r, n, c, &reboot, now_usec);
                 if (k < 0)
                         return k;
         }
         for (size_t i = 0; !named && i < x->n_entries; i++) {
                 if (x->entries[i].has_node)
                         continue;
-                k = add_row(r, NULL, x->entries[i].claim);
+                k = add_row(r, NULL, x->entries[i].claim, NULL, now_usec);
                 if (k < 0)
                         return k;
         }
@@ -389,7 +476,7 @@ int status_rows_make(const CtlSnapshot *s, StatusRows *ret) {
         *ret = (StatusRows){};
         r = claim_index_make(&index, &s->claims);
         if (r >= 0)
-                r = make_rows(ret, &index, &s->nodes, s->named);
+                r = make_rows(ret, &index, &s->nodes, s->named, s->now_usec);
         if (r < 0) {
                 status_rows_done(ret);
                 return r;
@@ -449,6 +536,10 @@ static void add_rows(StrBuf *b, const StatusRows *r, usec_t now_usec) {
         ctl_table_print(&t, b);
 }
 
+static bool leader_expired(const CtlSnapshot *s) {
+        return !isempty(s->leader) && s->leader_seen_usec > 0 && usec_add(s->leader_seen_usec, s->lease_usec) < s->now_usec;
+}
+
 static void add_leader(StrBuf *b, const CtlSnapshot *s) {
         size_t before = b->size;
 
@@ -456,7 +547,7 @@ static void add_leader(StrBuf *b, const CtlSnapshot *s) {
                 return;
         if (isempty(s->leader))
                 strbuf_add(b, "Leader: nobody. Is vesper-coordinator running?");
-        else if (s->leader_seen_usec > 0 && usec_add(s->leader_seen_usec, s->lease_usec) < s->now_usec) {
+        else if (leader_expired(s)) {
                 strbuf_addf(b, "Leader: nobody; last seen was %s, ", s->leader);
                 ctl_add_age(b, s->now_usec - s->leader_seen_usec);
                 strbuf_add(b, " ago. Is vesper-coordinator running?");
@@ -532,6 +623,8 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
                                  "'vesperctl explain %s' says what would free it.",
                                  row->node ? row->node : row->claim, row->pod, row->claim,
                                  strempty(row->pool), row->node ? row->node : row->claim);
+                if (row->plan && !isempty(row->plan->message))
+                        add_note(b, "%s: planned: %s", row->node, row->plan->message);
                 if (!isempty(row->message))
                         add_note(b, "%s: %s: %s", row->node ? row->node : row->claim, strempty(row->reason),
                                  row->message);
@@ -549,7 +642,7 @@ static void add_blockers(StrBuf *b, const StatusRows *r, usec_t now_usec) {
                                     !is_waited_for(blocker) ? "does not wait" : "waits", blocker->pod ? " for " : "", strempty(blocker->pod), strempty(blocker->reason),
                                     blocker->pdb ? " " : "", strempty(blocker->pdb));
                         if (blocker->since_usec > 0) {
-                                strbuf_add(b, " since ");
+                                strbuf_add(b, " for ");
                                 ctl_add_age(b, usec_sub(now_usec, blocker->since_usec));
                         }
                         ctl_make_plain(b, before + (k == 0));
@@ -616,6 +709,7 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
                 json_add_string(w, "message", row->message);
                 json_close_object(w);
         }
+        json_add_string(w, "planned", row->plan ? row->plan->message : NULL);
         json_add_time(w, "since", row->since_usec);
         json_add_time(w, "deadline", row->deadline_usec);
         json_add_bool(w, "waitsForEver", row->no_deadline_ever);
@@ -642,7 +736,9 @@ char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
         if (json_writer_new(&w) < 0)
                 return NULL;
         json_open_object(w, NULL);
-        json_add_string(w, "leader", s->leader);
+        json_add_string(w, "leader", leader_expired(s) ? "" : s->leader);
+        if (leader_expired(s))
+                json_add_string(w, "lastLeader", s->leader);
         add_pause_json(w, &s->pause);
         json_add_string(w, "pauseUnknown", s->pause_unknown);
         json_open_array(w, "nodes");

@@ -4,6 +4,8 @@
 #include "cmocka-test.h"
 #include "compare-count.h"
 #include "ctl-fetch.h"
+#include "ctl-say.h"
+#include "expected-file.h"
 #include "fake-client.h"
 #include "string-util.h"
 
@@ -58,11 +60,31 @@ static void put_claim(Bench *b, const char *node, const char *meta, const char *
 
 #define DELETED ",'deletionTimestamp':'2027-01-15T07:50:00Z'"
 
-static char *table(Bench *b) {
+/* What the cases of this file print, as table and as YAML: expected/status-rows.txt. */
+static StrBuf printed;
+static bool write_files;
+
+#define table(b) table_of((b), __func__)
+static char *table_of(Bench *b, const char *test) {
         _cleanup_(status_rows_done) StatusRows rows = {};
+        _cleanup_free_ char *json = NULL, *yaml = NULL;
+        char *text;
 
         assert_return_code(status_rows_make(&b->snapshot, &rows), 0);
-        return status_rows_table(&rows, &b->snapshot);
+        text = MUST(status_rows_table(&rows, &b->snapshot));
+        json = MUST(status_rows_json(&rows, &b->snapshot));
+        yaml = MUST(ctl_format_json(json, true));
+        strbuf_addf(&printed, "# %s\n%s---\n%s\n", test, text, yaml);
+        return text;
+}
+
+TEST_CASE(test_printed) {
+        _cleanup_free_ char *path = expected_file_path("expected/status-rows.txt");
+
+        if (!path)
+                skip();
+        expected_file_compare(path, strbuf_str(&printed), write_files);
+        strbuf_done(&printed);
 }
 
 /* Of what a drain waits for the pod that somebody has to look at, not the first that is on its way. */
@@ -85,7 +107,7 @@ TEST_CASE(test_holder) {
         assert_non_null(strstr(text, "c: Cloud: CloudDenied: no"));
         assert_non_null(strstr(text, "s/held (Protected)"));
         assert_non_null(strstr(text, "a waits for pod s/held for ever"));
-        assert_non_null(strstr(text, "s/other (Evicting)"));
+        assert_null(strstr(text, "s/other (Evicting)"));
         assert_null(strstr(text, "b waits for pod"));
         bench_done(&b);
 }
@@ -134,8 +156,7 @@ TEST_CASE(test_table) {
 
 /* Nodes that were named: also one that nobody manages, every pod that holds one, and what is not known of them. */
 TEST_CASE(test_named) {
-        _cleanup_(status_rows_done) StatusRows rows = {};
-        _cleanup_free_ char *text = NULL, *json = NULL;
+        _cleanup_free_ char *text = NULL;
         Bench b;
 
         bench_init(&b);
@@ -152,15 +173,11 @@ TEST_CASE(test_named) {
                                   "node-a   default   Draining    2           shop/web-1 (BlockedByPDB shop/web)   5m      in 50m\n"
                                   "plain    -         Unmanaged   -           -                                    -       -\n"
                                   "\n"
-                                  "node-a waits for shop/web-1: BlockedByPDB shop/web since 5m\n"
+                                  "node-a waits for shop/web-1: BlockedByPDB shop/web for 5m\n"
                                   "node-a waits for shop/job: Protected\n"
                                   "node-a waits: Paused\n"
                                   "\n"
                                   "NodeClaims are not shown.\n");
-        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
-        json = status_rows_json(&rows, &b.snapshot);
-        assert_non_null(strstr(json, "\"blockers\":[{\"pod\":\"shop/web-1\""));
-        assert_non_null(strstr(json, "\"unknown\":\"NodeClaims are not shown.\""));
         bench_done(&b);
 }
 
@@ -356,8 +373,7 @@ TEST_CASE(test_held) {
         "\\'received\\':\\'2027-01-15T07:59:30Z\\'" state "}]}'"
 #define HELD_STATE ",\\'state\\':\\'Held\\'"
 #define DRAIN ",'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\',\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'"
-        _cleanup_free_ char *text = NULL, *json = NULL;
-        _cleanup_(status_rows_done) StatusRows rows = {};
+        _cleanup_free_ char *text = NULL;
         Bench b;
 
         bench_init(&b);
@@ -380,10 +396,6 @@ TEST_CASE(test_held) {
                                   "held      default   Held (queue)             -           -         -       -\n"
                                   "nobodys   -         Held, Draining (queue)   3           -         -       -\n"
                                   "stands    default   Adopted                  -           -         -       in 90s\n");
-        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
-        json = status_rows_json(&rows, &b.snapshot);
-        assert_non_null(strstr(json, "{\"node\":\"held\",\"nodeClaim\":\"nc-held\",\"nodePool\":\"default\",\"phase\":\"Held (queue)\",\"waitsForEver\":false,\"held\":true}"));
-        assert_non_null(strstr(json, "\"deadline\":\"2027-01-15T08:01:30Z\",\"waitsForEver\":false}"));
         bench_done(&b);
 #undef ANNOUNCED
 #undef HELD_STATE
@@ -403,10 +415,7 @@ TEST_CASE(test_heard) {
 #define BLOCKERS \
         ",\\'blockedBy\\':[{\\'pod\\':\\'default/web\\',\\'reason\\':\\'BlockedByPDB\\',\\'detail\\':\\'pdb\\'}," \
         "{\\'pod\\':\\'x/y\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'key\\'}]"
-        _cleanup_free_ char *text = NULL, *json = NULL;
-        _cleanup_(status_rows_done) StatusRows rows = {};
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        const Json *node, *blocker;
+        _cleanup_free_ char *text = NULL;
         Bench b;
 
         bench_init(&b);
@@ -429,26 +438,149 @@ TEST_CASE(test_heard) {
                                   "\ne: BlockedByPDB: vesper-coordinator evicts" HELD "\n"
                                   "\ne waits for default/web: BlockedByPDB default/pdb\n"
                                   "e waits for x/y: Protected\n");
-        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
-        json = status_rows_json(&rows, &b.snapshot);
-        assert_return_code(json_parse(json, strlen(json), 1u << 20, &doc, NULL), 0);
-        node = json_first(json_get(json_root(doc), "nodes"));
-        assert_string_equal(json_string_or_null(json_path(node, "heldBy", "reason", NULL)), "QueueDrains");
-        assert_int_equal(json_size(json_get(node, "blockers")), 0);
-        while (!streq_ptr(json_string_or_null(json_get(node, "node")), "e"))
-                node = json_next(node);
-        assert_string_equal(json_string_or_null(json_path(node, "heldBy", "pod", NULL)), "default/web");
-        assert_string_equal(json_string_or_null(json_path(node, "heldBy", "pdb", NULL)), "default/pdb");
-        assert_int_equal(json_size(json_get(node, "blockers")), 2);
-        blocker = json_next(json_first(json_get(node, "blockers")));
-        assert_string_equal(json_string_or_null(json_get(blocker, "pod")), "x/y");
-        assert_string_equal(json_string_or_null(json_get(blocker, "message")), "key");
-        assert_null(json_get(blocker, "pdb"));
         bench_done(&b);
 #undef NODE
 #undef NODE_SAYING
 #undef HELD
 #undef OURS
+}
+
+#define GRANT(until) ",'vesper.sh/shutdown-granted':'{\\'id\\':\\'r\\',\\'until\\':\\'2027-01-15T" until "Z\\'}'"
+#define EARLY ",\\'event\\':\\'instance-event-7\\'"
+#define CHANGE(phase) \
+        ",'vesper.sh/interruption':'{\\'id\\':\\'instance-event-7\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'ec2\\',\\'action\\':\\'reboot\\',\\'deadline\\':\\'2027-01-16T14:00:00Z\\'," \
+        "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':2,\\'bootID\\':\\'b1\\'}'"
+
+/* A node whose agent asked for a slot to reboot, with more annotations. */
+static void put_asking(Bench *b, const char *name, const char *boot, const char *event, const char *more) {
+        put(b, &kube_node_kind, &b->snapshot.nodes,
+            "{'metadata':{'name':'%s','annotations':{'vesper.sh/shutdown-request':'{\\'id\\':\\'r\\',\\'bootID\\':\\'b1\\',\\'kind\\':\\'reboot\\',"
+            "\\'until\\':\\'2027-01-15T09:00:00Z\\'%s}'%s}},'spec':{'providerID':'aws:///z/%s'},'status':{'nodeInfo':{'bootID':'%s'},"
+            "'conditions':[{'type':'Ready','status':'True'}]}}",
+            name, event, more, name, boot);
+}
+
+/* The slot to reboot that an agent asks for or holds is the phase of a node that is neither drained nor removed. */
+TEST_CASE(test_reboots) {
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+
+        bench_init(&b);
+        put_asking(&b, "adopted", "b1", "", GRANT("08:04:00"));
+        put_claim(&b, "adopted", "", "", ",'phase':'Adopted'");
+        put_asking(&b, "booted", "b2", "", GRANT("08:04:00"));
+        put_asking(&b, "drains", "b1", "", GRANT("08:04:00") CHANGE("Draining"));
+        put_asking(&b, "early", "b1", EARLY, GRANT("08:04:00"));
+        put_asking(&b, "early-drains", "b1", EARLY, GRANT("08:04:00") CHANGE("Draining"));
+        put_asking(&b, "expired", "b1", EARLY, GRANT("07:57:00"));
+        put_asking(&b, "granted", "b1", "", GRANT("08:04:00"));
+        put_asking(&b, "removed", "b1", "", GRANT("08:04:00"));
+        put_claim(&b, "removed", DELETED, "", ",'phase':'Draining'");
+        put_asking(&b, "waits", "b1", "", "");
+        text = table(&b);
+        assert_string_equal(text, "NODE           POOL      PHASE                  PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
+                                  "adopted        default   RebootSlotGranted      -           -         -       -\n"
+                                  "drains         -         Draining (agent)       2           -         -       in 30h\n"
+                                  "early          -         RebootSlotGranted      -           -         -       in 4m\n"
+                                  "early-drains   -         Draining (agent)       2           -         -       in 4m\n"
+                                  "expired        -         RebootSlotExpired      -           -         3m      -\n"
+                                  "granted        -         RebootSlotGranted      -           -         -       -\n"
+                                  "removed        default   Draining               -           -         10m     -\n"
+                                  "waits          -         WaitingForRebootSlot   -           -         -       -\n");
+        bench_done(&b);
+}
+
+/* A machine that is off, and what an agent plans, are shown unless the node is drained or removed. */
+TEST_CASE(test_machines) {
+#define OFF ",'annotations':{'vesper.sh/out-of-service':'2027-01-15T07:56:00Z'}"
+#define PLANS(name, status, reason) \
+        "{'metadata':{'name':'" name "'},'spec':{'providerID':'aws:///z/" name "'},'status':{'conditions':[{'type':'MaintenancePlanned','status':'" status "','reason':'" reason "'," \
+        "'message':'vesper-agent waits for the reboot'}]}}"
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+
+        bench_init(&b);
+        put_node(&b, "off", OFF);
+        put_claim(&b, "off", "", "", ",'phase':'Adopted'");
+        put_node(&b, "off-removed", OFF);
+        put_claim(&b, "off-removed", DELETED, "", ",'phase':'Terminating'");
+        put_node(&b, "off-unmanaged", OFF);
+        put(&b, &kube_node_kind, &b.snapshot.nodes, PLANS("plans", "True", "NodeShutdown"));
+        put_claim(&b, "plans", "", "", ",'phase':'Adopted'");
+        put(&b, &kube_node_kind, &b.snapshot.nodes, PLANS("plans-no-more", "False", "NodeShutdown"));
+        put(&b, &kube_node_kind, &b.snapshot.nodes, PLANS("plans-unmanaged", "True", "NodeShutdown"));
+        put(&b, &kube_node_kind, &b.snapshot.nodes, PLANS("queue-plans", "True", "VesperCoordinator"));
+        text = table(&b);
+        assert_string_equal(text, "NODE              POOL      PHASE             PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
+                                  "off               default   OutOfService      -           -         4m      -\n"
+                                  "off-removed       default   Terminating       -           -         10m     -\n"
+                                  "off-unmanaged     -         OutOfService      -           -         4m      -\n"
+                                  "plans             default   Adopted           -           -         -       -\n"
+                                  "plans-unmanaged   -         Planned (agent)   -           -         -       -\n"
+                                  "\nplans: planned: vesper-agent waits for the reboot\n"
+                                  "\nplans-unmanaged: planned: vesper-agent waits for the reboot\n");
+        bench_done(&b);
+}
+
+/* HELD-BY names a pod whose wait ends by itself only once that wait has lasted a minute; a pod whose turn comes later, never. */
+TEST_CASE(test_late) {
+#define WAITS(since, reason) ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'s/" reason "','reason':'" reason "','since':'2027-01-15T" since "Z'}]"
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+
+        bench_init(&b);
+        for (size_t i = 0; i < 4; i++) {
+                static const char *const status[] = { WAITS("07:59:01", "Terminating"), WAITS("07:59:00", "Terminating"), WAITS("07:50:10", "Evicting"),
+                                                      ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'s/unknown','reason':'Later'}]" };
+                char name[] = { (char) ('a' + (int) i), 0 };
+
+                put_node(&b, name, "");
+                put_claim(&b, name, DELETED, ",'terminationGracePeriod':'1h'", status[i]);
+        }
+        put_node(&b, "e", "");
+        put_claim(&b, "e", DELETED, ",'terminationGracePeriod':'1h'",
+                  ",'phase':'Draining','blockers':[{'pod':'s/one','reason':'Terminating','since':'2027-01-15T07:58:00Z'},{'pod':'s/two','reason':'Terminating','since':'2027-01-15T07:57:00Z'},"
+                  "{'pod':'s/three','reason':'Protected','since':'2027-01-15T07:59:30Z'},{'pod':'s/four','reason':'Protected','since':'2027-01-15T07:59:20Z'}]");
+        put_node(&b, "f", "");
+        put_claim(&b, "f", DELETED, ",'terminationGracePeriod':'1h'",
+                  ",'phase':'Draining','blockers':[{'pod':'s/one','reason':'Terminating','since':'2027-01-15T07:58:00Z'},{'pod':'s/two','reason':'Terminating','since':'2027-01-15T07:57:00Z'}]");
+        text = table(&b);
+        assert_string_equal(text, "NODE   POOL      PHASE      PODS-LEFT   HELD-BY                       SINCE   DEADLINE\n"
+                                  "a      default   Draining   2           -                             10m     in 50m\n"
+                                  "b      default   Draining   2           s/Terminating (Terminating)   60s     in 50m\n"
+                                  "c      default   Draining   2           -                             10m     in 50m\n"
+                                  "d      default   Draining   2           s/unknown (Later)             10m     in 50m\n"
+                                  "e      default   Draining   -           s/three (Protected)           30s     in 50m\n"
+                                  "f      default   Draining   -           s/one (Terminating)           2m      in 50m\n");
+        bench_done(&b);
+#undef WAITS
+}
+
+/* A node that a person opened in spite of a notice shows no number of pods: its agent counts them no more. A notice of an earlier boot is not shown. */
+TEST_CASE(test_overruled) {
+        static const char *const boots[] = { "b1", "b2" };
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+
+        bench_init(&b);
+        for (size_t i = 0; i < ELEMENTSOF(boots); i++)
+                for (size_t k = 0; k < 3; k++) {
+                        static const char *const phases[] = { "Cancelled", "Draining", "Released" };
+
+                        put(&b, &kube_node_kind, &b.snapshot.nodes,
+                            "{'metadata':{'name':'%s-in-%s','annotations':{'vesper.sh/interruption':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',"
+                            "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\',\\'bootID\\':\\'b1\\'}'}},'status':{'nodeInfo':{'bootID':'%s'}}}",
+                            phases[k], boots[i], phases[k], boots[i]);
+                }
+        text = table(&b);
+        assert_string_equal(text, "NODE              POOL   PHASE               PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
+                                  "Cancelled-in-b1   -      Cancelled (agent)   -           -         -       -\n"
+                                  "Cancelled-in-b2   -      Unmanaged           -           -         -       -\n"
+                                  "Draining-in-b1    -      Draining (agent)    3           -         -       in 90s\n"
+                                  "Draining-in-b2    -      Unmanaged           -           -         -       -\n"
+                                  "Released-in-b1    -      Released (agent)    -           -         -       in 90s\n"
+                                  "Released-in-b2    -      Unmanaged           -           -         -       -\n");
+        bench_done(&b);
 }
 
 TEST_CASE(test_blocked_condition) {
@@ -496,33 +628,6 @@ TEST_CASE(test_leader_line) {
                 assert_non_null(strstr(text, "No node is managed"));
                 bench_done(&b);
         }
-}
-
-TEST_CASE(test_json) {
-        _cleanup_(status_rows_done) StatusRows rows = {};
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        _cleanup_free_ char *text = NULL;
-        const Json *first;
-        Bench b;
-
-        bench_init(&b);
-        b.snapshot.leader = strdup("a");
-        put_node(&b, "n", "");
-        put_claim(&b, "n", DELETED, "",
-                  ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'x/"
-                  "y','reason':'Protected','message':'k'}]");
-        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
-        text = status_rows_json(&rows, &b.snapshot);
-        assert_return_code(json_parse(text, strlen(text), 1u << 20, &doc, NULL), 0);
-        first = json_first(json_get(json_root(doc), "nodes"));
-        assert_string_equal(json_string_or_null(json_get(json_root(doc), "leader")), "a");
-        assert_string_equal(json_string_or_null(json_get(first, "node")), "n");
-        assert_string_equal(json_string_or_null(json_get(first, "nodeClaim")), "nc-n");
-        assert_string_equal(json_string_or_null(json_path(first, "heldBy", "pod", NULL)), "x/y");
-        assert_string_equal(json_string_or_null(json_path(first, "heldBy", "message", NULL)), "k");
-        assert_string_equal(json_string_or_null(json_get(first, "since")), "2027-01-15T07:50:00Z");
-        assert_null(json_get(first, "deadline"));
-        bench_done(&b);
 }
 
 /* -- fetching ------------------------------------------------------------------------------------------- */
@@ -671,13 +776,17 @@ TEST_CASE(test_fetch) {
         }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),       cmocka_unit_test(test_holder),       cmocka_unit_test(test_standalone), cmocka_unit_test(test_plain),
                 cmocka_unit_test(test_interrupted), cmocka_unit_test(test_heard), cmocka_unit_test(test_held), cmocka_unit_test(test_blocked_condition),
-                cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
+                cmocka_unit_test(test_leader_line),
                 cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),
-                cmocka_unit_test(test_growth),       cmocka_unit_test(test_named),
+                cmocka_unit_test(test_growth),       cmocka_unit_test(test_named), cmocka_unit_test(test_reboots), cmocka_unit_test(test_machines),
+                cmocka_unit_test(test_late), cmocka_unit_test(test_overruled),
+                cmocka_unit_test(test_printed), /* the last */
         };
+
+        write_files = expected_file_is_written(argc, argv);
         return cmocka_run_group_tests_name("ctl-status", tests, NULL, NULL);
 }
