@@ -3,10 +3,10 @@
 
 #include <stdarg.h>
 
-/* By its first byte; what is no sequence is one byte. */
+/* Returns the bytes of the character, by its first byte. A byte that begins no valid UTF-8 is a character by itself. */
 static size_t character_size(const char *s) {
         unsigned char c = (unsigned char) *s;
-        size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
 
         return strnlen(s, n) == n && utf8_is_valid(s, n) ? n : 1;
 }

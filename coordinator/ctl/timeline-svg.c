@@ -244,8 +244,8 @@ char *timeline_svg(const Timeline *nodes, size_t n) {
                 add_ticks(&b, axis_y, axis_y + name_height + 22, begin_usec, span);
         y = add_rows(&b, nodes, n, rows, begin_usec, y);
         if (all > rows) {
-                strbuf_addf(&b, "<text class=\"dim\" x=\"%u\" y=\"%u\">%zu more are in the text and in the JSON.</text>\n",
-                            MARGIN, y, all - rows);
+                strbuf_addf(&b, "<text class=\"dim\" x=\"%u\" y=\"%u\">%zu more %s in the text and in the JSON.</text>\n",
+                            MARGIN, y, all - rows, all - rows == 1 ? "is" : "are");
                 y += ROW_HEIGHT;
         }
         for (size_t i = 0; i < n; i++)
