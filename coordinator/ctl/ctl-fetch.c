@@ -148,11 +148,20 @@ static void on_page(const KubeReply *reply, void *userdata) {
                 one_is_over(l->fetch);
 }
 
-static void on_lease(const KubeReply *reply, void *userdata) {
-        CtlFetch *f = userdata;
-        const Json *spec = json_get(reply->object, "spec");
+int ctl_read_lease(const Json *lease, char **ret_leader, usec_t *ret_seen_usec, usec_t *ret_lease_usec) {
+        const Json *spec = json_get(lease, "spec");
         const char *renewed = json_string_or_null(json_get(spec, "renewTime"));
         int64_t seconds = 0;
+
+        if (renewed)
+                (void) rfc3339_parse(renewed, ret_seen_usec);
+        (void) json_int64(json_get(spec, "leaseDurationSeconds"), &seconds);
+        *ret_lease_usec = (usec_t) MIN(MAX(seconds, INT64_C(0)), (int64_t) INT32_MAX) * USEC_PER_SEC;
+        return free_and_strdup(ret_leader, strempty(json_string_or_null(json_get(spec, "holderIdentity"))));
+}
+
+static void on_lease(const KubeReply *reply, void *userdata) {
+        CtlFetch *f = userdata;
 
         f->lease = kube_call_free(f->lease);
         if (reply->error && reply->error->http == 404)
@@ -164,13 +173,8 @@ static void on_lease(const KubeReply *reply, void *userdata) {
         }
         if (reply->error && reply->error->http != 404 && !f->message)
                 f->message = strf("who leads is not known: %s", reply->error->message);
-        if (!reply->error) {
-                f->snapshot.leader = strdup(strempty(json_string_or_null(json_get(spec, "holderIdentity"))));
-                if (renewed)
-                        (void) rfc3339_parse(renewed, &f->snapshot.leader_seen_usec);
-                if (json_int64(json_get(spec, "leaseDurationSeconds"), &seconds) >= 0 && seconds > 0)
-                        f->snapshot.lease_usec = usec_add(0, (usec_t) seconds * USEC_PER_SEC);
-        }
+        if (!reply->error)
+                (void) ctl_read_lease(reply->object, &f->snapshot.leader, &f->snapshot.leader_seen_usec, &f->snapshot.lease_usec);
         one_is_over(f);
 }
 

@@ -10,6 +10,9 @@
 #include "ctl-status.h"
 #include "kube-client.h"
 
+/* Reads who holds the Lease, when that was renewed (wall clock; 0: never), and for how long that counts. 0 or -ENOMEM. */
+int ctl_read_lease(const Json *lease, char **ret_leader, usec_t *ret_seen_usec, usec_t *ret_lease_usec);
+
 typedef struct CtlFetch CtlFetch;
 
 /* error: 0, or a negative errno; message: for a person, what failed and what may help. A Lease that cannot

@@ -2,6 +2,7 @@
 #include "explain-fetch.h"
 
 #include "claim-name.h"
+#include "ctl-fetch.h"
 #include "ctl-marks.h"
 #include "ctl-say.h"
 #include "marks.h"
@@ -202,16 +203,9 @@ static void take_pools(Read *read, const KubeReply *reply) {
 
 static void take_lease(Read *read, const KubeReply *reply) {
         ExplainFacts *facts = &read->fetch->facts;
-        const Json *spec = json_get(reply->object, "spec");
-        const char *renewed = json_string_or_null(json_get(spec, "renewTime"));
-        int64_t seconds = 0;
 
-        if (free_and_strdup(&facts->leader, strempty(json_string_or_null(json_get(spec, "holderIdentity")))) < 0)
+        if (ctl_read_lease(reply->object, &facts->leader, &facts->leader_seen_usec, &facts->lease_usec) < 0)
                 note_error(read->fetch, -ENOMEM);
-        if (renewed)
-                (void) rfc3339_parse(renewed, &facts->leader_seen_usec);
-        if (json_int64(json_get(spec, "leaseDurationSeconds"), &seconds) >= 0 && seconds > 0)
-                facts->lease_usec = usec_add(0, (usec_t) seconds * USEC_PER_SEC);
 }
 
 static void lease_is_absent(Read *read) {
