@@ -39,6 +39,8 @@
  *      file NAME TEXT             writes a file of 2026-01-02T03:04:05Z in a new folder; ' stands for "
  *      save NAME                  writes standard output of the verb before into such a file
  *      cut NAME BYTES             removes so many bytes from the end of the file
+ *      append NAME TEXT           adds a line to the file; ' stands for "
+ *      pad NAME BYTES             adds so many blanks to the file
  *      stdin NAME                 makes the file standard input of the next "$"
  *      digest                     of the next "$": checksum of standard output, and its lines with " more "
  *      $ ARGUMENTS                vesperctl, until it ends, for 2 minutes at most
@@ -278,6 +280,20 @@ static void cut_file(const char *name, size_t n) {
         put_file(name, text);
 }
 
+static void append_file(const char *name, const char *text, const char *end) {
+        _cleanup_free_ char *before = NULL, *all = NULL;
+
+        assert_return_code(read_file(name, 16u << 20, &before, NULL), 0);
+        all = MUST(strf("%s%s%s", before, text, end));
+        put_text(name, all);
+}
+
+static void pad_file(const char *name, unsigned n) {
+        _cleanup_free_ char *blanks = MUST(strf("%*s", (int) n, ""));
+
+        append_file(name, blanks, "");
+}
+
 static void play_command(Play *p, const char *line);
 
 static void play_each(Play *p, char *const *words, const char *command) {
@@ -320,6 +336,10 @@ static void play_command(Play *p, const char *line) {
                 put_file(words[1], strempty(p->printed));
         else if (streq(words[0], "cut"))
                 cut_file(words[1], (size_t) atoi(words[2]));
+        else if (streq(words[0], "append"))
+                append_file(words[1], rest_of(line, 2), "\n");
+        else if (streq(words[0], "pad"))
+                pad_file(words[1], (unsigned) atoi(words[2]));
         else if (streq(words[0], "stdin"))
                 assert_non_null(p->input = fopen(words[1], "re"));
         else if (streq(words[0], "digest"))
