@@ -22,8 +22,6 @@ void node_outlook_done(NodeOutlook *o) {
 static void add_amount(StrBuf *b, const char *resource, int64_t amount) {
         if (streq(resource, "cpu"))
                 strbuf_addf(b, "%" PRId64 "m cpu", amount);
-        else if (streq(resource, "pods"))
-                strbuf_addf(b, "%" PRId64 " pods", amount);
         else
                 strbuf_addf(b, "%" PRId64 "Mi %s", (amount + (1 << 20) - 1) >> 20, resource);
 }
@@ -56,12 +54,6 @@ static void add_remedy(StrBuf *b, const DisruptionScene *s, uint32_t pod, uint32
         case FIT_RESOURCES:
                 add_shortage(b, s, pod, node);
                 break;
-        case FIT_TAINT:
-                strbuf_addf(b, "a toleration of what %s is tainted with", name);
-                break;
-        case FIT_NODE_AFFINITY:
-                strbuf_addf(b, "labels on %s that its nodeSelector or node affinity asks for", name);
-                break;
         case FIT_PORTS:
                 strbuf_addf(b, "its host port, which is taken on %s", name);
                 break;
@@ -80,23 +72,15 @@ static void add_remedy(StrBuf *b, const DisruptionScene *s, uint32_t pod, uint32
         case FIT_ANTI_AFFINITY:
                 strbuf_addf(b, "that near %s no pod runs which it keeps away, or which keeps it away, by pod anti-affinity", name);
                 break;
-        case FIT_PREFERENCE:
-                strbuf_add(b, "spec.disruption.consolidation.preferences: Ignore in its NodePool");
-                break;
-        case FIT_NOT_A_DESTINATION:
         case FIT_OK:
+        case FIT_NOT_A_DESTINATION:
+        case FIT_TAINT:
+        case FIT_NODE_AFFINITY:
+        case FIT_PREFERENCE: /* no preference is asked for here */
         case _FIT_REASON_MAX:
         case _FIT_REASON_INVALID:
-                strbuf_add(b, "a node that takes pods");
-                break;
+                break; /* simulator_count_fits() names no node as the nearest for these */
         }
-}
-
-static FitReason nearest_reason(const PodOutlook *p) {
-        for (FitReason r = _FIT_REASON_MAX - 1; r > FIT_OK; r--)
-                if (p->counts[r] > 0)
-                        return r;
-        return FIT_NOT_A_DESTINATION;
 }
 
 /* While the node is gone, and the pod is nowhere. */
@@ -109,6 +93,7 @@ static int judge_pod(const DisruptionScene *s, PodOutlook *p) {
                 strbuf_addf(&b, "nobody can tell: %s", pod_unmodelled_text(p->unmodelled));
         else {
                 simulator_count_fits(s->simulator, p->pod, p->counts, &p->nearest);
+                p->counts[FIT_NOT_A_DESTINATION]--; /* the node itself is not one of the others */
                 p->n_takers = p->counts[FIT_OK];
                 if (p->n_takers > 0)
                         return 0;
@@ -117,7 +102,7 @@ static int judge_pod(const DisruptionScene *s, PodOutlook *p) {
                                                              : p->counts[FIT_TAINT] > 0       ? "without a taint that it does not tolerate"
                                                                                               : "there and takes pods");
                 else
-                        add_remedy(&b, s, p->pod, p->nearest, nearest_reason(p));
+                        add_remedy(&b, s, p->pod, p->nearest, simulator_fits(s->simulator, p->pod, p->nearest));
         }
         p->remedy = strbuf_steal(&b);
         return p->remedy ? 0 : -ENOMEM;
@@ -254,7 +239,10 @@ static void add_pods(StrBuf *b, const NodeOutlook *o) {
                 const ObjectMeta *m = &scene_pod(s, p->pod)->object.meta;
 
                 ctl_table_addf(&t, "%s/%s", m->ns, m->name);
-                ctl_table_addf(&t, "%u of %u", p->n_takers, o->plan->n_nodes - 1);
+                if (p->unmodelled == POD_MODELLED)
+                        ctl_table_addf(&t, "%u of %u", p->n_takers, o->plan->n_nodes - 1);
+                else
+                        ctl_table_add(&t, NULL);
                 ctl_table_add(&t, p->nearest == NO_NODE ? NULL : scene_node_name(s, p->nearest));
                 ctl_table_add(&t, p->remedy);
         }

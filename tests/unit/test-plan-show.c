@@ -3,7 +3,6 @@
 
 #include "cmocka-test.h"
 #include "disruption-rig.h"
-#include "explain-outlook.h"
 #include "plan-show.h"
 #include "string-util.h"
 
@@ -268,94 +267,12 @@ TEST_CASE(test_longer_than_can_be_told) {
         rig_expect(page, "<b>longer than can be told</b><span>to drain");
 }
 
-/* -- explain --simulate --------------------------------------------------------------------------------- */
-
-TEST_CASE(test_outlook) {
-        static const struct {
-                const char *what;
-                RigCluster cluster;
-                const char *says;
-        } rows[] = {
-                { "it would go",
-                  { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } },
-                    "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}" },
-                  "By itself it would be removed now by Consolidation (single-node): its 1 pod fits on other nodes.\n"
-                  "Whether others come before it, and take its turn or its pods' places, 'vesperctl plan' says.\n\n"
-                  "Where its pods would find a place, each by itself:\nPOD   NODES    NEAREST   NEEDS\nx/p   1 of 1   -         -\n" },
-                { "each method says why it would not",
-                  { { { "a", "4" } }, {}, "" },
-                  "METHOD          CODE       WHY\nExpiration      DISABLED   spec.disruption.expireAfter of its pool is not set\n"
-                  "Drift           DISABLED   spec.disruption.drift of its pool is not Auto\n" },
-                { "no pod moves", { { { "a", "4" } }, {}, "" }, "\nNo pod of it would have to move.\n" },
-                { "what a pod lacks", { { { "a", "4" }, { "b", "1" } }, { { "p", "a", "2" } }, "" },
-                  "x/p   0 of 1   b         1000m cpu more on b\n" },
-                { "a taint", { { { "a", "4" }, { "b", "4", NULL, "'taints':[{'key':'k','effect':'NoSchedule'}]" } }, { { "p", "a", "2" } }, "" },
-                  "a node that is without a taint that it does not tolerate" },
-                { "a selector", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "2", NULL, "'nodeSelector':{'x':'y'}" } }, "" },
-                  "a node that is as its nodeSelector or node affinity asks for" },
-                { "a port",
-                  { { { "a", "4" }, { "b", "4" } },
-                    { { "p", "a", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80,'containerPort':80}]}]" },
-                      { "q", "b", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80,'containerPort':80}]}]" } },
-                    "" },
-                  "b         its host port, which is taken on b" },
-                { "anti-affinity",
-                  { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
-                    { { "p1", "a", "1", NULL, "'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'h',"
-                                              "'labelSelector':{'matchLabels':{'app':'p'}}}]}}" },
-                      { "p2", "b", "1" } },
-                    "" },
-                  "that near b no pod runs which it keeps away, or which keeps it away, by pod anti-affinity" },
-                { "spread",
-                  { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
-                    { { "p1", "a", "1", NULL, "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'h','whenUnsatisfiable':'DoNotSchedule',"
-                                              "'labelSelector':{'matchLabels':{'app':'p'}}}]" },
-                      { "p2", "b", "1" } },
-                    "" },
-                  "a topologySpreadConstraint that allows one more where b is" },
-                { "nobody can tell", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'own'" } }, "" },
-                  "nobody can tell: another scheduler places it (schedulerName)" },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
-                _cleanup_(node_outlook_done) NodeOutlook o = {};
-                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-                _cleanup_free_ char *text = NULL, *json = NULL;
-
-                print_message("  %s\n", rows[i].what);
-                assert_int_equal(node_outlook_make(r->scene, "nope", &o), -ENOENT);
-                assert_return_code(node_outlook_make(r->scene, "a", &o), 0);
-                text = node_outlook_text(&o, NULL);
-                json = node_outlook_json(&o, NULL);
-                assert_non_null(text);
-                assert_non_null(json);
-                rig_expect(text, rows[i].says);
-                assert_return_code(json_parse(json, strlen(json), SIZE_MAX, &doc, NULL), 0);
-        }
-}
-
-TEST_CASE(test_outlook_json) {
-        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "1" } }, .pods = { { "p", "a", "2" } }, .pool = "" };
-        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
-        char *notes[] = { (char *) "a note", NULL };
-        _cleanup_(node_outlook_done) NodeOutlook o = {};
-        _cleanup_free_ char *json = NULL;
-
-        assert_return_code(node_outlook_make(r->scene, "a", &o), 0);
-        json = node_outlook_json(&o, notes);
-        rig_expect(json, "{\"wouldGo\":false,\"lacks\":{\"Expiration\":[{\"code\":\"DISABLED\"");
-        rig_expect(json, "\"pods\":[{\"pod\":\"x/p\",\"takers\":0,\"others\":{\"not a destination\":1,\"resources\":1},\"nearest\":\"b\","
-                     "\"needs\":\"1000m cpu more on b\"}],\"notes\":[\"a note\"]}");
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plan_table),         cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
                 cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_waiting_of_what_if), cmocka_unit_test(test_seat_of_empty), cmocka_unit_test(test_nearest),
                 cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade), cmocka_unit_test(test_longer_than_can_be_told),
                 cmocka_unit_test(test_pending_moves),
-                cmocka_unit_test(test_outlook),            cmocka_unit_test(test_outlook_json),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
