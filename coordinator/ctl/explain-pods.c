@@ -247,7 +247,8 @@ static void say_held(ExplainCauses *to, ExplainCause *c, const HeldPods *held) {
 /* So that one more may go than is missing now. */
 static void fix_pdb(ExplainCauses *to, ExplainCause *c, const KubePdb *pdb) {
         const ObjectMeta *m = &pdb->object.meta;
-        int64_t unavailable = MAX(pdb->expected_pods - pdb->current_healthy, INT64_C(0)) + 1;
+        int64_t missing = MAX(pdb->expected_pods - pdb->current_healthy, INT64_C(0));
+        int64_t unavailable = MIN(missing + 1, MAX(pdb->expected_pods, INT64_C(1)));
 
         explain_cause_set_command(to, c,
                                   "kubectl patch poddisruptionbudget %s -n %s --type=merge -p '{\"spec\":{\"minAvailable\":null,\"maxUnavailable\":%" PRIi64 "}}'",

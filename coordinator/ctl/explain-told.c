@@ -4,53 +4,48 @@
 #include "ctl-say.h"
 #include "marks.h"
 
-static const char *const told_types[] = { CLAIM_EXPIRED, CLAIM_DRIFTED, CLAIM_EMPTY, CLAIM_CONSOLIDATABLE };
+/* The conditions in the order in which they are printed, and NULL. */
+static const char *const told_types[] = { CLAIM_EXPIRED, CLAIM_DRIFTED, CLAIM_EMPTY, CLAIM_CONSOLIDATABLE, NULL };
 
-static const Condition *told(const KubeNodeClaim *claim, size_t i) {
-        return claim ? kube_node_claim_condition(claim, told_types[i]) : NULL;
+static const Condition *told(const KubeNodeClaim *claim, const char *type) {
+        return claim ? kube_node_claim_condition(claim, type) : NULL;
 }
 
-static bool is_told(const KubeNodeClaim *claim) {
-        for (size_t i = 0; i < ELEMENTSOF(told_types); i++)
-                if (told(claim, i))
-                        return true;
-        return false;
+static void add_condition(CtlTable *t, const Condition *c, usec_t now_usec) {
+        _cleanup_strbuf_ StrBuf age = {};
+
+        if (c->last_transition_usec > 0 && c->last_transition_usec <= now_usec)
+                ctl_add_age(&age, now_usec - c->last_transition_usec);
+        ctl_table_add(t, c->type);
+        ctl_table_add(t, condition_status_to_string(c->status));
+        ctl_table_add(t, strbuf_str(&age));
+        ctl_table_add(t, c->reason);
+        ctl_table_add(t, c->message);
 }
 
 char *explain_told_text(const ExplainFacts *f) {
+        static const char *const heads[] = { "CONDITION", "STATUS", "FOR", "REASON", "WHY" };
         const KubeNodeClaim *claim = explain_claim(f);
-        CtlTable t = CTL_TABLE(5);
+        _cleanup_(ctl_table_done) CtlTable t = CTL_TABLE(ELEMENTSOF(heads));
         _cleanup_strbuf_ StrBuf b = {};
+        bool is_told = false;
         size_t from;
 
-        if (!is_told(claim))
+        for (size_t i = 0; i < ELEMENTSOF(heads); i++)
+                ctl_table_add(&t, heads[i]);
+        for (const char *const *type = told_types; *type; type++)
+                if (told(claim, *type)) {
+                        add_condition(&t, told(claim, *type), f->now_usec);
+                        is_told = true;
+                }
+        if (!is_told)
                 return strdup("");
         strbuf_add(&b, "\nWhether it would go though nobody asked, as the coordinator says on NodeClaim ");
         from = b.size;
         strbuf_add(&b, claim->object.meta.name);
         ctl_make_plain(&b, from);
         strbuf_add(&b, " (nothing is removed for that):\n\n");
-        ctl_table_add(&t, "CONDITION");
-        ctl_table_add(&t, "STATUS");
-        ctl_table_add(&t, "FOR");
-        ctl_table_add(&t, "REASON");
-        ctl_table_add(&t, "WHY");
-        for (size_t i = 0; i < ELEMENTSOF(told_types); i++) {
-                const Condition *c = told(claim, i);
-                _cleanup_strbuf_ StrBuf age = {};
-
-                if (!c)
-                        continue;
-                if (c->last_transition_usec > 0 && c->last_transition_usec <= f->now_usec)
-                        ctl_add_age(&age, f->now_usec - c->last_transition_usec);
-                ctl_table_add(&t, c->type);
-                ctl_table_add(&t, condition_status_to_string(c->status));
-                ctl_table_add(&t, strbuf_str(&age));
-                ctl_table_add(&t, c->reason);
-                ctl_table_add(&t, c->message);
-        }
         ctl_table_print(&t, &b);
-        ctl_table_done(&t);
         return strbuf_steal(&b);
 }
 
@@ -61,8 +56,8 @@ char *explain_told_json(const ExplainFacts *f) {
         if (json_writer_new(&w) < 0)
                 return NULL;
         json_open_array(w, NULL);
-        for (size_t i = 0; i < ELEMENTSOF(told_types); i++) {
-                const Condition *c = told(claim, i);
+        for (const char *const *type = told_types; *type; type++) {
+                const Condition *c = told(claim, *type);
 
                 if (!c)
                         continue;

@@ -579,7 +579,7 @@ int explain_make(const ExplainFacts *f, ExplainCauses *ret) {
                                               .causes = ret };
 
         assert(f && f->node_name && f->lease_ns && f->lease_name && ret);
-        *ret = (ExplainCauses){};
+        assert(ret->n == 0);
         x.claim = explain_claim(f);
         if (!x.node && !x.claim)
                 return -ENOENT;

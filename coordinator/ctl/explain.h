@@ -48,7 +48,7 @@ char *explain_owner_key(const char *ns, const OwnerRef *o);
 
 /* The NodeClaim of the node; NULL: none is known. Borrowed. */
 const KubeNodeClaim *explain_claim(const ExplainFacts *f);
-/* 0; -ENOENT: neither the Node nor a NodeClaim of it is there; -ENOMEM. */
+/* Adds the causes to *ret, which must be empty. 0; -ENOENT: neither the Node nor a NodeClaim of it is there; -ENOMEM. */
 int explain_make(const ExplainFacts *f, ExplainCauses *ret);
 /* NULL on ENOMEM. */
 char *explain_text(const ExplainFacts *f, const ExplainCauses *c);

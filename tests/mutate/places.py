@@ -31,7 +31,7 @@ KINDS = {
     "exchange": "two arguments of one type are exchanged",
 }
 MOVED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-FREES = re.compile(r"(^|_)m?(free|freep|free_many|done)$|^erase_text$")
+FREES = re.compile(r"(^|_)m?(free|freep|free_many|done)$|^erase_text$|^va_end$")
 LOGS = re.compile(r"^log_")
 CHECKS = re.compile(r"(^wakeups_|_next_wakeup$)")
 LOG_LEVEL = re.compile(r"^LOG_LEVEL_")  # the first or second argument of a function that logs
