@@ -80,9 +80,10 @@ ExplainFetch *explain_fetch_free(ExplainFetch *f) {
 
 /* -- one call ------------------------------------------------------------------------------------------- */
 
+/* Keeps the first error. error: 0 is none. */
 static void note_error(ExplainFetch *f, int error) {
         if (f->error >= 0)
-                f->error = error;
+                f->error = MIN(error, 0);
 }
 
 static void round_is_over(ExplainFetch *f);
@@ -121,18 +122,11 @@ static void on_read(const KubeReply *reply, void *userdata) {
 }
 
 static void take_list(Read *read, const KubeReply *reply) {
-        int r = ctl_take_list(read->fetch->client, reply, read->target.kind, read->list);
-
-        if (r < 0)
-                note_error(read->fetch, r);
+        note_error(read->fetch, ctl_take_list(read->fetch->client, reply, read->target.kind, read->list));
 }
 
 static void take_object(Read *read, const KubeReply *reply) {
-        int r = kube_object_decode(read->target.kind, reply->object, kube_client_pool(read->fetch->client),
-                                   read->object);
-
-        if (r < 0)
-                note_error(read->fetch, r);
+        note_error(read->fetch, kube_object_decode(read->target.kind, reply->object, kube_client_pool(read->fetch->client), read->object));
 }
 
 /* Texts are copied but `what`. */
@@ -204,8 +198,7 @@ static void take_pools(Read *read, const KubeReply *reply) {
 static void take_lease(Read *read, const KubeReply *reply) {
         ExplainFacts *facts = &read->fetch->facts;
 
-        if (ctl_read_lease(reply->object, &facts->leader, &facts->leader_seen_usec, &facts->lease_usec) < 0)
-                note_error(read->fetch, -ENOMEM);
+        note_error(read->fetch, ctl_read_lease(reply->object, &facts->leader, &facts->leader_seen_usec, &facts->lease_usec));
 }
 
 static void lease_is_absent(Read *read) {
@@ -243,10 +236,8 @@ static void read_first(ExplainFetch *f) {
 
 static void take_claim(Read *read, const KubeReply *reply) {
         ExplainFetch *f = read->fetch;
-        int r = ctl_take_object(f->client, reply->object, &kube_node_claim_kind, &f->facts.claims);
 
-        if (r < 0)
-                note_error(f, r);
+        note_error(f, ctl_take_object(f->client, reply->object, &kube_node_claim_kind, &f->facts.claims));
 }
 
 static void take_nothing(Read *read, const KubeReply *reply) {

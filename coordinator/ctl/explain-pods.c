@@ -265,9 +265,12 @@ static void tell_never(ExplainCauses *to, const KubePdb *pdb, const HeldPods *he
         ExplainCause *c = add_pdb(to, pdb, held, POD_WAIT_NAME_PDB_NEVER);
 
         explain_cause_say(to, c,
-                          "PodDisruptionBudget %s/%s allows no eviction as it stands: it needs %" PRIi64 " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " are healthy.",
+                          "PodDisruptionBudget %s/%s allows no eviction as it stands: it needs %" PRIi64 " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " %s healthy.",
                           m->ns, m->name, pdb->desired_healthy, pdb->expected_pods,
-                          pdb->expected_pods == 1 ? "is its only pod" : "is all of them", pdb->current_healthy);
+                          pdb->desired_healthy > pdb->expected_pods ? "is more than there are"
+                          : pdb->expected_pods == 1                 ? "is its only pod"
+                                                                    : "is all of them",
+                          pdb->current_healthy, pdb->current_healthy == 1 ? "is" : "are");
         say_held(to, c, held);
         explain_cause_say(to, c,
                           "Operators (Strimzi, KubeVirt and others) make such budgets on purpose: a webhook of theirs sees each request for an eviction, and they move the pod themselves. vesper asks for each pod once, and again every 5 minutes.");

@@ -213,6 +213,7 @@ static const Row causes_table[] = {
           { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB, EvictionWebhook" NO_DEADLINE },
         { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "PDBNeverAllows" NO_DEADLINE },
+        { "a PDB that needs more pods than there are", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "5", "4") } }, "PDBNeverAllows" NO_DEADLINE },
         { "a PDB that cannot be counted", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, "{'metadata':{'namespace':'web','name':'web','generation':1},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{"
                                 "'observedGeneration':1,'disruptionsAllowed':0,'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed','message':'foos.acme.io does not implement the scale subresource'}]}}" } },
           "PDBSyncFailed" NO_DEADLINE },

@@ -478,6 +478,41 @@ TEST_CASE(test_rows_fetched) {
         }
 }
 
+/* A Lease counts until its duration is over; without a time of renewal, whoever holds it leads. */
+TEST_CASE(test_leader) {
+        static const struct {
+                const char *leader;
+                usec_t seen_ago_sec, lease_sec; /* seen_ago_sec 0: never */
+                const char *reasons;
+                usec_t since_ago_sec;
+        } rows[] = {
+                { "a", 14, 15, "(InService)", 0 },          { "a", 15, 15, "(InService)", 0 },
+                { "a", 17, 15, "(InService), (NoLeader)", 2 }, { "a", 0, 15, "(InService)", 0 },
+                { "", 5, 15, "(InService), (NoLeader)", 0 }, { NULL, 17, 15, "(InService)", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(explain_causes_done) ExplainCauses causes = {};
+                _cleanup_free_ char *reasons = NULL;
+                usec_t since;
+                Bench b;
+
+                bench_init(&b);
+                free(b.facts.leader);
+                b.facts.leader = rows[i].leader ? strdup(rows[i].leader) : NULL;
+                b.facts.leader_seen_usec = rows[i].seen_ago_sec ? b.facts.now_usec - rows[i].seen_ago_sec * USEC_PER_SEC : 0;
+                b.facts.lease_usec = rows[i].lease_sec * USEC_PER_SEC;
+                put(&b, &kube_node_kind, IN_SERVICE);
+                put(&b, &kube_node_claim_kind, CLAIM(OURS, "", ""));
+                assert_return_code(explain_make(&b.facts, &causes), 0);
+                reasons = reasons_of(&causes);
+                assert_string_equal(reasons, rows[i].reasons);
+                since = causes.list[causes.n - 1].since_usec;
+                assert_int_equal(since > 0 ? (b.facts.now_usec - since) / USEC_PER_SEC : 0, rows[i].since_ago_sec);
+                bench_done(&b);
+        }
+}
+
 /* What the coordinator says of a node in service; nothing where it says nothing. */
 TEST_CASE(test_told) {
 #define SAYS ",'conditions':[{'type':'Launched','status':'True','reason':'Adopted'},"                                              \
@@ -517,7 +552,7 @@ TEST_CASE(test_told) {
 int main(int argc, char **argv) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows), cmocka_unit_test(test_work), cmocka_unit_test(test_plain), cmocka_unit_test(test_many),
-                cmocka_unit_test(test_fetch), cmocka_unit_test(test_rows_fetched), cmocka_unit_test(test_told),
+                cmocka_unit_test(test_fetch), cmocka_unit_test(test_rows_fetched), cmocka_unit_test(test_told), cmocka_unit_test(test_leader),
         };
 
         write_files = expected_file_is_written(argc, argv);
