@@ -266,7 +266,6 @@ static void end_round(Outlook *o) {
         o->ended_usec = now;
         o->not_before_usec = usec_add(o->began_usec, MAX(ROUND_MIN_USEC, MIN(ROUND_SHARE * o->busy_usec, ROUND_MAX_USEC)));
         o->due_usec = MAX(MIN(usec_add(o->began_usec, ROUND_MAX_USEC), until), o->not_before_usec);
-        o->is_unfinished = true;
 }
 
 static void drop_round(Outlook *o) {
