@@ -88,6 +88,19 @@ static CoordinatorRig *new_rig(InstanceState says) {
         return r;
 }
 
+/* A cloud may not find a machine in its first ten minutes because it is new: that proves nothing. */
+TEST_CASE(test_young) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(INSTANCE_NOT_FOUND);
+
+        rig_run(r, 9 * USEC_PER_MINUTE);
+        assert_true(rig_machine(r, "n0")->n_described > 1);
+        assert_non_null(rig_node(r, "n0"));
+        assert_null(taint_of(r, "n0"));
+        assert_false(rig_has_event(r, "n0", "OutOfService"));
+        rig_run(r, 6 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "n0"));
+}
+
 TEST_CASE(test_off_and_back) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(INSTANCE_OFF);
 
@@ -158,6 +171,7 @@ TEST_CASE(test_of_others) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_decision),
+                cmocka_unit_test(test_young),
                 cmocka_unit_test(test_off_and_back),
                 cmocka_unit_test(test_without_proof),
                 cmocka_unit_test(test_of_others),
