@@ -827,6 +827,9 @@ void agent_next_wakeup(const Agent *a, Wakeups *w) {
         notices_next_wakeup(a->notices, w);
         reboot_next_wakeup(a->reboot, w);
         shutdown_next_wakeup(a->shutdown, w);
+        by_hand_next_wakeup(a->by_hand, w);
+        containers_next_wakeup(a->containers, w);
+        notify_sender_next_wakeup(a->notify, w);
         if (a->early)
                 early_next_wakeup(a->early, w);
         if (a->acknowledger)

@@ -60,21 +60,17 @@ static int by_hand_note_beside(ByHand *h, const Notice *now) {
         return reflex_replace(h->c.reflex, copy);
 }
 
-/* Makes of what is acted upon what is asked for. Not within a step of the reflex. */
-static int by_hand_settle(ByHand *h) {
+/* Returns true if the reflex has to act otherwise for what people have asked for. */
+static bool by_hand_differs(const ByHand *h) {
         const Notice *wanted = by_hand_stands(h), *now = reflex_notice_now(h->c.reflex);
 
         if (!h->started)
-                return 0;
+                return false;
         switch (reflex_state(h->c.reflex)) {
-        case REFLEX_CANCELLED: /* it comes again when the marks are off */
-                return 0;
+        case REFLEX_CANCELLED: /* the agent calls by_hand_wake() when the marks are off */
+                return false;
         case REFLEX_IDLE:
-                if (!wanted)
-                        return 0;
-                /* Whoever un-cordoned during an earlier one has been heard; this is a new wish. */
-                intent_log_forget(h->c.intents, wanted->id);
-                return h->c.on_begin(wanted, h->c.userdata);
+                return wanted;
         case REFLEX_PLANNED:
         case REFLEX_CORDONED:
         case REFLEX_LB_WAIT:
@@ -88,14 +84,27 @@ static int by_hand_settle(ByHand *h) {
                 assert(false && "a reflex in no state");
         }
         if (!is_ours(h, now))
-                return now->by_hand == h->drain ? 0 : by_hand_note_beside(h, now);
-        if (!wanted) {
-                reflex_cancel(h->c.reflex, taken_back);
+                return now->by_hand != h->drain;
+        return !wanted || now->by_hand != wanted->by_hand || !streq(now->action, wanted->action);
+}
+
+/* Makes of what is acted upon what is asked for. Not within a step of the reflex. */
+static int by_hand_settle(ByHand *h) {
+        const Notice *wanted = by_hand_stands(h), *now = reflex_notice_now(h->c.reflex);
+
+        if (!by_hand_differs(h))
                 return 0;
+        if (reflex_state(h->c.reflex) == REFLEX_IDLE) {
+                /* A person may have un-cordoned the node during an earlier request. This request is a new one. */
+                intent_log_forget(h->c.intents, wanted->id);
+                return h->c.on_begin(wanted, h->c.userdata);
         }
-        return now->by_hand == wanted->by_hand && streq(now->action, wanted->action)
-                       ? 0
-                       : reflex_replace(h->c.reflex, wanted);
+        if (!is_ours(h, now))
+                return by_hand_note_beside(h, now);
+        if (wanted)
+                return reflex_replace(h->c.reflex, wanted);
+        reflex_cancel(h->c.reflex, taken_back);
+        return 0;
 }
 
 static void on_timer(Timer *t, void *userdata) {
@@ -329,4 +338,11 @@ ByHand *by_hand_free(ByHand *h) {
         notice_free(h->for_drain);
         notice_free(h->for_reboot);
         return mfree(h);
+}
+
+void by_hand_next_wakeup(const ByHand *h, Wakeups *w) {
+        if (!by_hand_differs(h))
+                return;
+        wakeups_unfinished(w, "request of", "a person", by_hand_drain_state(h), RETRY_USEC);
+        wakeups_timer(w, h->timer);
 }

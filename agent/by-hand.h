@@ -18,6 +18,7 @@
 #include "informer.h"
 #include "reboot.h"
 #include "reflex.h"
+#include "wakeup.h"
 
 typedef struct ByHand ByHand;
 
@@ -70,3 +71,5 @@ const Notice *by_hand_stands(const ByHand *h);
 void by_hand_overruled(ByHand *h);
 /* Reflex, reboot or machine changed: looked at in the next iteration. */
 void by_hand_wake(ByHand *h);
+/* Reports a request that the reflex does not act upon yet. */
+void by_hand_next_wakeup(const ByHand *h, Wakeups *w);

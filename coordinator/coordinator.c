@@ -598,6 +598,7 @@ void coordinator_next_wakeup(const Coordinator *c, Wakeups *w) {
         leader_elector_next_wakeup(c->elector, w);
         budget_ledger_next_wakeup(c->ledger, w);
         event_recorder_next_wakeup(c->recorder, w);
+        notify_sender_next_wakeup(c->notify, w);
         wakeups_unfinished(w, "check of", "the clock", "", CLOCK_CHECK_USEC);
         wakeups_timer(w, c->clock_timer);
         if (c->leading)

@@ -307,3 +307,13 @@ Containers *containers_free(Containers *c) {
         timer_free(c->timer);
         return mfree(c);
 }
+
+void containers_next_wakeup(const Containers *c, Wakeups *w) {
+        if (c->kubelet)
+                kubelet_pods_next_wakeup(c->kubelet, w);
+        if (!c->pods || !c->env->bus)
+                return;
+        wakeups_unfinished(w, "poll of", "PID 1's processes", "", LOOK_USEC);
+        wakeups_timer(w, c->timer);
+        wakeups_await(w, c->look);
+}

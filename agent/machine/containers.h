@@ -28,6 +28,7 @@
  */
 
 #include "kubelet-client.h"
+#include "wakeup.h"
 
 /* A container that the kubelet was about to start when the pod was deleted runs after so long. */
 #define CONTAINERS_SETTLE_USEC (500 * USEC_PER_MSEC)
@@ -48,6 +49,8 @@ void containers_stop(Containers *c);
 
 /* Nothing of that pod runs here any more. Ask only about pods that are terminating. */
 bool containers_have_ended(Containers *c, const char *uid);
+/* Reports the poll of PID 1 while the object watches, and the kubelet's. */
+void containers_next_wakeup(const Containers *c, Wakeups *w);
 
 /* Pure: the uid of the pod in whose slice that cgroup lies (free it), NULL: of none. -ENOMEM. */
 int containers_pod_of_cgroup(const char *path, char **ret_uid);

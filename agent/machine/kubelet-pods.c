@@ -167,3 +167,9 @@ KubeletPods *kubelet_pods_free(KubeletPods *k) {
         timer_free(k->timer);
         return mfree(k);
 }
+
+void kubelet_pods_next_wakeup(const KubeletPods *k, Wakeups *w) {
+        wakeups_unfinished(w, "poll of", KUBELET_PODS_PATH, k->is_watching ? "watching" : "", pace_usec(k));
+        wakeups_timer(w, k->timer);
+        wakeups_await(w, k->call);
+}

@@ -31,6 +31,7 @@
  */
 
 #include "kubelet-client.h"
+#include "wakeup.h"
 
 /* Age that an answer may have when it comes. */
 #define KUBELET_PODS_STALE_USEC (3 * USEC_PER_SEC)
@@ -66,3 +67,5 @@ DEFINE_FREEP(KubeletPods, kubelet_pods_free);
 
 /* Begins with a request at once, unless the last one was refused. */
 void kubelet_pods_watch(KubeletPods *k, bool is_watching);
+/* Reports the poll: a request is under way, or the next one follows at the pace above. */
+void kubelet_pods_next_wakeup(const KubeletPods *k, Wakeups *w);

@@ -380,6 +380,22 @@ uint64_t notify_sender_n_steps(const NotifySender *s) {
         return s->n_steps;
 }
 
+void notify_sender_next_wakeup(const NotifySender *s, Wakeups *w) {
+        usec_t now = loop_now(s->o.env->loop);
+
+        LIST_FOREACH (m, &s->messages, NotifyMessage, messages) {
+                wakeups_unfinished(w, "message about", m->node->name, notify_phase_names[m->phase],
+                                   usec_sub(m->until_usec, now));
+                wakeups_await(w, m->call);
+                wakeups_timer(w, m->timer);
+                if (!m->is_ready || !s->plan.url)
+                        continue;
+                wakeups_unfinished(w, "turn of the message about", m->node->name, notify_phase_names[m->phase], 0);
+                wakeups_timer(w, s->timer);
+                wakeups_await(w, s->n_in_flight > 0); /* the answer starts the next message */
+        }
+}
+
 void notify_sender_reload(NotifySender *s) {
         _cleanup_free_ char *text = NULL;
         bool had_url = s->plan.url != NULL;

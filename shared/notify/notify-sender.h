@@ -18,6 +18,7 @@
 #include "env.h"
 #include "metrics.h"
 #include "notify-settings.h"
+#include "wakeup.h"
 
 #define NOTIFY_IN_FLIGHT_MAX 4u
 
@@ -66,3 +67,5 @@ size_t notify_sender_n_in_flight(const NotifySender *s);
 /* Number of times that the sender has visited a message, since it was made. A message takes a bounded
  * number of visits per try, however many others wait. Tests count on it. */
 uint64_t notify_sender_n_steps(const NotifySender *s);
+/* Reports each message: its request, or the step that sends it; and the timer that gives it up in time. */
+void notify_sender_next_wakeup(const NotifySender *s, Wakeups *w);

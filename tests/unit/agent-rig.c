@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "agent-rig.h"
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "hashmap.h"
 #include "kubeconfig.h"
@@ -221,21 +222,6 @@ void agent_rig_kill(AgentRig *r) {
         r->loop = loop_free(r->loop);
 }
 
-static void on_asleep(const char *text, void *userdata) {
-        fail_msg("the agent is asleep: %s", text);
-}
-
-/* Fails if an unfinished thing of the agent has nothing that wakes it (wakeup.h). */
-static void check_awake(AgentRig *r) {
-        Wakeups w;
-
-        if (!r->agent)
-                return;
-        wakeups_begin(&w, r->loop, on_asleep, r);
-        agent_next_wakeup(r->agent, &w);
-        wakeups_end(&w);
-}
-
 bool agent_rig_run(AgentRig *r, usec_t usec) {
         usec_t until = usec_add(virtual_time_now(r->world.time), usec);
 
@@ -244,7 +230,8 @@ bool agent_rig_run(AgentRig *r, usec_t usec) {
                         agent_rig_kill(r);
                         return true;
                 }
-        check_awake(r);
+        if (r->agent)
+                (void) assert_awake(r->loop, agent_next_wakeup, r->agent);
         return false;
 }
 

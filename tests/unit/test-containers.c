@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "containers.h"
 #include "fake-client.h"
@@ -85,6 +86,7 @@ static void run(Rig *r, usec_t usec) {
 
         while (virtual_time_step(r->world.time, until) > 0)
                 ;
+        assert_in_range(assert_awake(r->world.loop, containers_next_wakeup, r->containers), 1, 2); /* the kubelet's poll, and PID 1's */
 }
 
 static bool ended(Rig *r, const char *name) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "fake-client.h"
 #include "http-inproc.h"
@@ -88,6 +89,9 @@ TEST_CASE(test_state) {
                 { 0, 401, false, true, KUBELET_PODS_FAILING },
                 /* enableDebuggingHandlers: false */
                 { 0, 404, false, false, KUBELET_PODS_REFUSED },
+                { 0, 400, false, false, KUBELET_PODS_REFUSED },
+                { 0, 499, false, false, KUBELET_PODS_REFUSED },
+                { 0, 399, false, false, KUBELET_PODS_FAILING },
                 { 0, 429, false, false, KUBELET_PODS_FAILING },
                 { 0, 500, false, false, KUBELET_PODS_FAILING },
                 { 0, 302, false, false, KUBELET_PODS_FAILING },
@@ -215,6 +219,7 @@ static unsigned run(Rig *r, usec_t usec) {
 
         while (virtual_time_step(r->world.time, until) > 0)
                 ;
+        assert_int_equal(assert_awake(r->world.loop, kubelet_pods_next_wakeup, r->pods), 1);
         return r->n_asked - before;
 }
 
@@ -301,18 +306,36 @@ typedef struct Spy {
 } Spy;
 
 static int spy_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
-        const HttpTlsConfig *tls = http_tls_config(request->tls);
+        const HttpTlsConfig *tls = request->tls ? http_tls_config(request->tls) : &(HttpTlsConfig){ 0 };
         Spy *s = CONTAINER_OF(t, Spy, transport);
 
         s->has_token = http_header_find(request->headers, request->n_headers, "Authorization");
         s->is_verified = !tls->insecure;
         s->trusts_authority = tls->ca_pem && memmem(tls->ca_pem, tls->ca_pem_size, authority, strlen(authority));
-        (void) snprintf(s->name, sizeof(s->name), "%s", tls->server_name);
+        (void) snprintf(s->name, sizeof(s->name), "%s", strempty(tls->server_name));
         (void) snprintf(s->url, sizeof(s->url), "%s", request->url);
         return -ENOMEM;
 }
 
 static void on_response(const HttpResponse *response, void *userdata) {
+}
+
+/* A request that cannot begin is tried again at the same pace. */
+TEST_CASE(test_cannot_ask) {
+        static const HttpTransportOps ops = { .start = spy_start };
+        Spy spy = { .transport = { &ops } };
+        _cleanup_(rig_freep) Rig *r = rig();
+
+        serve(r, 200, LIST("[]"));
+        r->env.transport = &spy.transport;
+        assert_int_equal(run(r, 31 * S), 0);
+        assert_string_equal(spy.url, "https://127.0.0.1:10250/runningpods/");
+        spy.url[0] = 0;
+        assert_int_equal(run(r, USEC_PER_MINUTE), 0);
+        assert_string_equal(spy.url, "https://127.0.0.1:10250/runningpods/");
+        r->env.transport = r->transport;
+        assert_int_equal(run(r, USEC_PER_MINUTE), 1);
+        assert_int_equal(n_lines(r, "can be read"), 1);
 }
 
 /* Whatever the kubeconfig says: the kubelet is verified, for the node's name, before it sees a token. */
@@ -356,7 +379,7 @@ TEST_CASE(test_verified) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parse), cmocka_unit_test(test_parse_bounds), cmocka_unit_test(test_state),
-                cmocka_unit_test(test_pace),  cmocka_unit_test(test_changes),      cmocka_unit_test(test_verified),
+                cmocka_unit_test(test_pace),  cmocka_unit_test(test_changes),      cmocka_unit_test(test_verified), cmocka_unit_test(test_cannot_ask),
         };
 
         return cmocka_run_group_tests_name("kubelet-pods", tests, NULL, NULL);

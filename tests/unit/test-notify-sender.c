@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "log.h"
 #include "notify-receiver.h"
@@ -85,11 +86,18 @@ static World *world_free(World *w) {
 }
 DEFINE_FREEP(World, world_free);
 
+static void check_awake(World *w) {
+        if (w->sender)
+                assert_true(assert_awake(w->loop, notify_sender_next_wakeup, w->sender) >= notify_sender_n_waiting(w->sender));
+}
+
 static void run(World *w, usec_t usec) {
         usec_t until = virtual_time_now(w->time) + usec;
 
+        check_awake(w);
         while (virtual_time_step(w->time, until) > 0)
                 ;
+        check_awake(w);
 }
 
 static void tell(World *w, const char *node, NotifyPhase phase, usec_t left_usec) {
@@ -127,6 +135,7 @@ TEST_CASE(test_sent) {
         assert_int_equal(w->receiver.n, 0); /* nothing leaves inside the call */
         tell(w, "n1", NOTIFY_CORDONED, 120 * S);
         tell(w, "n1", NOTIFY_DRAINED, 120 * S);
+        assert_int_equal(assert_awake(w->loop, notify_sender_next_wakeup, w->sender), 4); /* three, and the turn of the first */
         run(w, S);
         assert_got(w, "n1 noticed 200\nn1 cordoned 200\nn1 drained 200\n");
         assert_int_equal(w->lane, HTTP_LANE_NOTIFY);
@@ -257,6 +266,19 @@ TEST_CASE(test_refused) {
         tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
         run(w, S);
         assert_int_equal(times_said(w, "HTTP 422, and the message is dropped. So were 9 others since that was said last."), 1);
+        run(w, USEC_PER_HOUR);
+        w->receiver.status = 413;
+        for (unsigned i = 0; i < 3; i++) {
+                tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
+                run(w, S);
+        }
+        assert_int_equal(times_said(w, "HTTP 413, and the message is dropped. The"), 1); /* none but the first since then */
+        run(w, USEC_PER_HOUR);
+        w->receiver.status = 415;
+        tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
+        run(w, S);
+        assert_int_equal(times_said(w, "HTTP 415, and the message is dropped. So were 2 others since that was said last."), 1);
+        assert_int_equal(times_said(w, "is dropped"), 4);
         print_message("what was refused before a failure is not lost in it\n");
         w->receiver.status = 200;
         tell(w, "n1", NOTIFY_CORDONED, USEC_INFINITY);
@@ -305,15 +327,94 @@ TEST_CASE(test_bytes) {
         _cleanup_strbuf_ StrBuf t = { 0 };
         _cleanup_(world_freep) World *w = world_new();
 
-        for (unsigned i = 0; i < 8000; i++)
+        for (unsigned i = 0; i < 8192; i++)
                 strbuf_add_char(&t, 'x');
         w->settings.template_text = t.data;
         start(w, 1000);
         w->receiver.status = 0;
         for (unsigned i = 0; i < 100; i++)
                 tell(w, "n1", NOTIFY_NOTICED, USEC_INFINITY);
-        assert_int_equal(notify_sender_n_waiting(w->sender), 128 * 1024 / 8000);
-        assert_counts(w, 0, 0, 100 - 128 * 1024 / 8000);
+        assert_int_equal(notify_sender_n_waiting(w->sender), 128 * 1024 / 8192);
+        assert_counts(w, 0, 0, 100 - 128 * 1024 / 8192);
+}
+
+/* A request that is under way when its message is no news any more ends by its own answer. */
+TEST_CASE(test_in_flight_at_the_end) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        w->settings.timeout_usec = 300 * S;
+        start(w, 32);
+        w->receiver.status = 0;
+        tell(w, "n1", NOTIFY_NOTICED, 120 * S);
+        run(w, 290 * S);
+        assert_int_equal(notify_sender_n_in_flight(w->sender), 1);
+        assert_counts(w, 0, 0, 0);
+        run(w, 20 * S);
+        assert_int_equal(notify_sender_n_waiting(w->sender), 0);
+        assert_int_equal(notify_sender_n_in_flight(w->sender), 0);
+        assert_counts(w, 0, 1, 0);
+        assert_int_equal(w->receiver.n, 1);
+}
+
+/* Nothing can be dropped while all messages are under way. */
+TEST_CASE(test_no_room) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, NOTIFY_IN_FLIGHT_MAX);
+        w->receiver.status = 0;
+        for (unsigned i = 0; i < NOTIFY_IN_FLIGHT_MAX; i++) {
+                char node[8];
+
+                (void) snprintf(node, sizeof(node), "n%u", i);
+                tell(w, node, NOTIFY_NOTICED, USEC_INFINITY);
+        }
+        run(w, S);
+        assert_int_equal(notify_sender_n_in_flight(w->sender), NOTIFY_IN_FLIGHT_MAX);
+        tell(w, "late", NOTIFY_NOTICED, USEC_INFINITY);
+        assert_counts(w, 0, 0, 1);
+        assert_int_equal(notify_sender_n_waiting(w->sender), NOTIFY_IN_FLIGHT_MAX);
+}
+
+/* A reload takes the receiver away, and another one names a receiver again: what waited meanwhile is sent at once. */
+TEST_CASE(test_receiver_is_named_again) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, 32);
+        tell(w, "n1", NOTIFY_NOTICED, USEC_INFINITY);
+        w->settings.url = NULL;
+        notify_sender_reload(w->sender);
+        run(w, USEC_PER_MINUTE);
+        assert_got(w, "");
+        assert_int_equal(notify_sender_n_waiting(w->sender), 1);
+        w->settings.url = (char *) RECEIVER_URL;
+        notify_sender_reload(w->sender);
+        run(w, USEC_PER_SEC / 10);
+        assert_got(w, "n1 noticed 200\n");
+}
+
+static int refuse(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
+        return -ENETUNREACH;
+}
+
+/* A request that cannot begin is a failure like any other. */
+TEST_CASE(test_cannot_send) {
+        static const HttpTransportOps ops = { .start = refuse };
+        HttpTransport refusing = { &ops };
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, 32);
+        w->env.transport = &refusing;
+        tell(w, "n1", NOTIFY_NOTICED, USEC_INFINITY);
+        tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
+        run(w, USEC_PER_MINUTE);
+        assert_int_equal(notify_sender_n_waiting(w->sender), 2);
+        assert_int_equal(notify_sender_n_in_flight(w->sender), 0);
+        assert_int_equal(times_said(w, "The receiver of [Notify] was not told that node n1 is in phase noticed: "), 1);
+        assert_int_equal(times_said(w, "\n"), 1);
+        w->env.transport = w->transport;
+        run(w, 2 * USEC_PER_MINUTE);
+        assert_got(w, "n1 noticed 200\nn1 drained 200\n");
+        assert_int_equal(times_said(w, "takes messages again; 0 were lost meanwhile."), 1);
 }
 
 /* One node's trouble is not another's, and each one's order stands. */
@@ -465,7 +566,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sent),   cmocka_unit_test(test_nobody), cmocka_unit_test(test_down),
                 cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
-                cmocka_unit_test(test_bytes),  cmocka_unit_test(test_nodes),  cmocka_unit_test(test_signed),
+                cmocka_unit_test(test_bytes), cmocka_unit_test(test_in_flight_at_the_end), cmocka_unit_test(test_cannot_send), cmocka_unit_test(test_no_room), cmocka_unit_test(test_receiver_is_named_again),  cmocka_unit_test(test_nodes),  cmocka_unit_test(test_signed),
                 cmocka_unit_test(test_freed),  cmocka_unit_test(test_steps),  cmocka_unit_test(test_steps_of_a_full_queue),
         };
 
