@@ -158,10 +158,9 @@ static void take_stored(Power *p) {
         if (fd < 0)
                 return;
         p->fd = fd;
-        if (fd_is_dead(fd)) {
+        if (fd_is_dead(fd)) /* pump_inhibitor() drops it */
                 log_notice(p->env->log, "The shutdown inhibitor of before this start is not held any more: taking a new one.");
-                let_go(p);
-        } else
+        else
                 log_debug(p->env->log, "Shutdowns have been inhibited since before this start");
 }
 
@@ -269,7 +268,7 @@ static void on_jobs(Power *p, const BusReply *reply) {
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
                 _cleanup_free_ char *target = strf("%s.target", kinds[i]);
 
-                if (reply->error == 0 && target && strv_contains(reply->values, target))
+                if (target && strv_contains(reply->values, target))
                         p->kind = kinds[i];
         }
 }
