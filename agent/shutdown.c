@@ -435,6 +435,7 @@ void shutdown_start(Shutdown *s) {
 }
 
 void shutdown_next_wakeup(const Shutdown *s, Wakeups *w) {
+        power_next_wakeup(s->power, w);
         if (s->state != SHUTDOWN_DRAINING)
                 return;
         wakeups_unfinished(w, "shutdown", "held up", s->probe ? "asking the API server" : "",

@@ -494,3 +494,21 @@ void power_start(Power *p) {
         power_query(p);
         ask_limits(p);
 }
+
+void power_next_wakeup(const Power *p, Wakeups *w) {
+        for (PowerQuestion q = 0; q < _ASK_MAX; q++) {
+                if (!p->asks[q].open)
+                        continue;
+                wakeups_unfinished(w, "call of", calls[q].member, "asked", 0);
+                wakeups_await(w, p->asks[q].slot);
+                wakeups_timer(w, p->settle);
+        }
+        if (p->unanswered && !p->asks[ASK_PREPARING].open && !p->asks[ASK_SYSTEM].open) {
+                wakeups_unfinished(w, "question whether", "the machine stays", "not answered", RETRY_USEC);
+                wakeups_timer(w, p->retry);
+        }
+        if (p->hold && p->fd < 0 && p->env->bus && p->state == POWER_STAYS && !p->asks[ASK_INHIBIT].open) {
+                wakeups_unfinished(w, "inhibitor of", "logind", "refused", RETRY_USEC);
+                wakeups_timer(w, p->retry);
+        }
+}

@@ -17,6 +17,7 @@
  */
 
 #include "env.h"
+#include "wakeup.h"
 
 typedef enum PowerState {
         POWER_UNKNOWN, /* not both have answered yet */
@@ -74,3 +75,5 @@ bool power_is_announced(const Power *p);
 /* What it will be: "poweroff", "reboot", "halt", "kexec", "soft-reboot"; "shutdown" where nobody says. */
 const char *power_kind(const Power *p);
 bool power_holds(const Power *p);
+/* Reports each question without an answer, and an inhibitor that the agent wants and does not hold. */
+void power_next_wakeup(const Power *p, Wakeups *w);

@@ -16,6 +16,7 @@
 #define REST_USEC USEC_PER_SEC /* everything that stops after the unit */
 #define INHIBITORS_MAX 8u
 #define QUEUE_MAX 8u
+#define CALLS_MAX 24u
 #define METADATA_SIGNAL "PrepareForShutdownWithMetadata"
 
 struct FakePower {
@@ -35,9 +36,16 @@ struct FakePower {
         int inhibitors[INHIBITORS_MAX]; /* our ends */
         size_t n_inhibitors;
         StrBuf emitted;
+        unsigned n_emitted;
+        const char *refusal; /* static */
         char *stored_name;
         int stored_fd;
         usec_t began_usec, off_usec, stop_usec, job_usec, rest_usec;
+        const FakePowerAnswer *other; /* borrowed; NULL: none */
+        struct {
+                const char *what; /* static */
+                unsigned n;
+        } calls[CALLS_MAX];
 };
 
 typedef struct PowerBus {
@@ -80,7 +88,7 @@ bool fake_power_is_inhibited(const FakePower *p) {
         return false;
 }
 
-static void drop_inhibitors(FakePower *p) {
+void fake_power_forget_inhibitors(FakePower *p) {
         while (p->n_inhibitors > 0)
                 (void) close(p->inhibitors[--p->n_inhibitors]);
 }
@@ -263,6 +271,48 @@ static void answer_of_unit(FakePower *p, PowerSlot *s) {
                 reply_texts(s, none);
 }
 
+/* -- other answers, and counts ------------------------------------------------------------------- */
+
+static void count_call(FakePower *p, const char *what) {
+        size_t i = 0;
+
+        while (i < CALLS_MAX && p->calls[i].what && !streq(p->calls[i].what, what))
+                i++;
+        assert(i < CALLS_MAX);
+        p->calls[i].what = what;
+        p->calls[i].n++;
+}
+
+unsigned fake_power_n_calls(const FakePower *p, const char *what) {
+        for (size_t i = 0; i < CALLS_MAX && p->calls[i].what; i++)
+                if (streq(p->calls[i].what, what))
+                        return p->calls[i].n;
+        return 0;
+}
+
+void fake_power_set_answer(FakePower *p, const FakePowerAnswer *a) {
+        p->other = a;
+}
+
+static const FakePowerAnswer *find_other(const FakePower *p, const char *what, const char *path) {
+        const FakePowerAnswer *a = p->other;
+
+        return a && streq_ptr(a->what, what) && (!a->object || strstr(path, a->object)) ? a : NULL;
+}
+
+static bool answer_otherwise(FakePower *p, PowerSlot *s) {
+        const FakePowerAnswer *a = find_other(p, s->argument ? s->argument : s->member, s->object);
+
+        if (!a)
+                return false;
+        s->on_reply(&(BusReply){ .error = a->error,
+                                 .error_name = strempty(a->error_name),
+                                 .values = (char *const *) a->values,
+                                 .fd = -EBADF },
+                    s->userdata);
+        return true;
+}
+
 static void answer(PowerSlot *s) {
         FakePower *p = bus_of(&s->slot)->power;
         _cleanup_free_ char *unit = strf("%s.target", p->kind);
@@ -272,6 +322,8 @@ static void answer(PowerSlot *s) {
 
         if (p->no_bus || s->unanswered)
                 reply_error(s, -ETIMEDOUT, "org.freedesktop.DBus.Error.NoReply");
+        else if (answer_otherwise(p, s))
+                return; /* the slot may be gone */
         else if (!strstr(s->object, "/org/freedesktop/"))
                 answer_of_unit(p, s);
         else if (p->no_logind && strstr(s->object, "login1"))
@@ -316,7 +368,16 @@ static void on_slot(Timer *t, void *userdata) {
 }
 
 static void tell_metadata(FakePower *p) {
-        const char *value = streq(p->kind, "reboot") ? "true type reboot flags 0" : "true flags 0 type poweroff";
+        static const char *const values[] = { "true type reboot flags 0", "true flags 0 type poweroff", "true flags 0 type halt",
+                                              "true type kexec", "true type soft-reboot flags 0", "true type halted" };
+        const char *value = "true flags 0";
+
+        for (size_t i = 0; i < ELEMENTSOF(values); i++) {
+                const char *kind = strstr(values[i], "type ") + strlen("type ");
+
+                if (strlen(p->kind) == strcspn(kind, " ") && startswith(kind, p->kind))
+                        value = values[i];
+        }
 
         LIST_FOREACH (b, &p->buses, PowerBus, node)
                 LIST_FOREACH (s, &b->slots, PowerSlot, node)
@@ -410,15 +471,20 @@ static int power_match_signal(Bus *b, const char *service, const char *path, con
 static int power_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdata, BusSlot **ret) {
         FakePower *p = CONTAINER_OF(b, PowerBus, bus)->power;
         const char *argument = streq(call->member, "Get") ? call->args[1] : NULL;
+        const FakePowerAnswer *other;
         PowerSlot *s;
 
         if (p->phase == FAKE_POWER_OFF)
                 return -ENOTCONN;
+        count_call(p, argument ? argument : call->member);
+        other = find_other(p, argument ? argument : call->member, call->path);
+        if (other && other->unsent < 0)
+                return other->unsent;
         s = slot_new(b, call->path, call->member, argument, userdata);
         s->on_reply = fn;
         (void) MUST(free_and_strdup(&s->service, call->service) >= 0);
         s->unanswered = p->no_bus || (p->silent_logind && strstr(call->path, "login1")) ||
-                        (p->silent_pid1 && strstr(call->path, "systemd1"));
+                        (p->silent_pid1 && strstr(call->path, "systemd1")) || (other && other->late);
         timer_arm_in(s->timer, s->unanswered ? call->timeout_usec : ANSWER_USEC);
         *ret = &s->slot;
         return 0;
@@ -437,6 +503,7 @@ static void power_emit(BusSlot *object, const char *text) {
         const PowerSlot *unit = CONTAINER_OF(object, PowerSlot, slot);
         FakePower *p = bus_of(object)->power;
 
+        p->n_emitted++;
         if (text)
                 strbuf_addf(&p->emitted, "%s ", text);
         if (p->no_bus)
@@ -452,8 +519,18 @@ static void power_emit(BusSlot *object, const char *text) {
 int fake_power_call_unit(FakePower *p, const char *method) {
         PowerSlot *s = find_object(p);
         const char *message = NULL;
+        int r = s ? s->object_of->call(method, &message, s->userdata) : -EHOSTUNREACH;
 
-        return s ? s->object_of->call(method, &message, s->userdata) : -EHOSTUNREACH;
+        p->refusal = r < 0 ? message : NULL;
+        return r;
+}
+
+const char *fake_power_refusal(const FakePower *p) {
+        return strempty(p->refusal);
+}
+
+unsigned fake_power_n_emitted(const FakePower *p) {
+        return p->n_emitted;
 }
 
 char *fake_power_get_unit(FakePower *p, const char *property) {
@@ -632,7 +709,7 @@ void fake_power_boot(FakePower *p) {
         p->no_bus = false;
         timer_disarm(p->timer);
         fake_power_forget_fd(strempty(p->stored_name), p);
-        drop_inhibitors(p);
+        fake_power_forget_inhibitors(p);
 }
 
 FakePowerPhase fake_power_phase(const FakePower *p) {
@@ -710,7 +787,7 @@ FakePower *fake_power_free(FakePower *p) {
         fake_power_set_pods(p, NULL, NULL);
         assert(p->buses.size == 0);
         fake_power_forget_fd(strempty(p->stored_name), p);
-        drop_inhibitors(p);
+        fake_power_forget_inhibitors(p);
         timer_free(p->timer);
         strbuf_done(&p->emitted);
         return mfree(p);

@@ -66,6 +66,21 @@ Bus *fake_power_bus(FakePower *p, Loop *loop);
 /* Nothing is answered, and nothing heard; when it comes back, all who listen are told. */
 void fake_power_set_bus(FakePower *p, bool there);
 
+/* An answer to each call of a method, or to each Get of a property, instead of the usual one. */
+typedef struct FakePowerAnswer {
+        const char *what;       /* method or property; NULL: all answers are the usual ones */
+        const char *object;     /* part of the object's path; NULL: any object */
+        int unsent;             /* the call cannot even be sent: a negative errno */
+        bool late;              /* no answer comes in time */
+        int error;              /* the answer is this negative errno */
+        const char *error_name; /* NULL: "" */
+        const char *const *values; /* NULL-terminated; NULL: none */
+} FakePowerAnswer;
+/* From now on. The answer is borrowed; NULL: the usual ones. */
+void fake_power_set_answer(FakePower *p, const FakePowerAnswer *a);
+/* Number of calls of that method, or Gets of that property, so far. */
+unsigned fake_power_n_calls(const FakePower *p, const char *what);
+
 /* What the unit's process says to its manager, and Env's store of descriptors (userdata is the FakePower).
  */
 void fake_power_notify(FakePower *p, const char *text);
@@ -82,6 +97,10 @@ void fake_power_unit_ended(FakePower *p, bool restarts);
 int fake_power_call_unit(FakePower *p, const char *method);
 char *fake_power_get_unit(FakePower *p, const char *property);
 const char *fake_power_emitted(const FakePower *p);
+/* Number of times that its properties were announced as changed, with or without a signal. */
+unsigned fake_power_n_emitted(const FakePower *p);
+/* Message of the last call by fake_power_call_unit() that was refused; "": the last call was not. */
+const char *fake_power_refusal(const FakePower *p);
 
 /* kind: "poweroff", "reboot". Refused (false) unless the machine is up. */
 bool fake_power_shutdown(FakePower *p, const char *kind, bool announced);
@@ -94,6 +113,8 @@ void fake_power_boot(FakePower *p);
 
 FakePowerPhase fake_power_phase(const FakePower *p);
 bool fake_power_is_inhibited(const FakePower *p);
+/* logind closes its ends of all inhibitors, and holds up nothing for them any more. */
+void fake_power_forget_inhibitors(FakePower *p);
 /* loop_now() at which the last shutdown began, and the machine was off; USEC_INFINITY: not yet. */
 usec_t fake_power_began(const FakePower *p);
 usec_t fake_power_off(const FakePower *p);
