@@ -30,6 +30,7 @@ typedef struct Standing {
         usec_t answered_usec; /* of the look that showed it first */
         bool shown;           /* by the look that is taken in now */
         bool spoken;          /* that it is not acted upon, or not yet, has been said */
+        bool counted;         /* the metric counts it */
         bool over;            /* the time for which [Policy] cordons has passed: it is only drained for */
 } Standing;
 
@@ -142,8 +143,19 @@ static usec_t unseen_cordon_end(const Notices *n) {
         return plan.act == PLAN_CORDON ? usec_add(since, plan.span_usec) : USEC_INFINITY;
 }
 
-static void count(Notices *n, const Notice *notice) {
-        metrics_add(n->c.metrics, AGENT_METRIC_NOTICES, (size_t) notice->kind, 1);
+/* Returns true if *done was not set, and sets it. NULL: always true. */
+static bool is_first(bool *done) {
+        if (done && *done)
+                return false;
+        if (done)
+                *done = true;
+        return true;
+}
+
+/* s: NULL if no feed shows the notice. */
+static void count(Notices *n, const Notice *notice, Standing *s) {
+        if (is_first(s ? &s->counted : NULL))
+                metrics_add(n->c.metrics, AGENT_METRIC_NOTICES, (size_t) notice->kind, 1);
 }
 
 static bool is_over(const Standing *s, const Plan *plan) {
@@ -152,7 +164,7 @@ static bool is_over(const Standing *s, const Plan *plan) {
 
 /* -- acting ------------------------------------------------------------------------------------- */
 
-int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec) {
+static int begin(Notices *n, const Notice *notice, usec_t answered_usec, Standing *s) {
         Plan plan = plan_for(n, notice);
         int r;
 
@@ -160,26 +172,23 @@ int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec) {
         if (r < 0)
                 return r;
         n->c.on_begun(n->c.userdata);
-        count(n, notice);
+        count(n, notice, s);
         return 0;
 }
 
-/* spoken: NULL for what is told each time. */
-static bool speak_once(bool *spoken) {
-        if (spoken && *spoken)
-                return false;
-        if (spoken)
-                *spoken = true;
-        return true;
+int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec) {
+        return begin(n, notice, answered_usec, NULL);
 }
 
-static void act(Notices *n, const Notice *notice, const Plan *plan, usec_t answered_usec, bool *spoken) {
+/* s: NULL if no feed shows the notice. Then each call is logged and counted. */
+static void act(Notices *n, const Notice *notice, const Plan *plan, usec_t answered_usec, Standing *s) {
+        bool *spoken = s ? &s->spoken : NULL;
         const char *why;
         int r;
 
         if (n->c.config->dry_run) {
-                if (speak_once(spoken)) {
-                        count(n, notice);
+                if (is_first(spoken)) {
+                        count(n, notice, s);
                         node_voice_notice_only(n->c.voice, notice, plan->act == PLAN_DRAIN
                                 ? "this is a dry run (DryRun=yes); the node would be cordoned and drained now"
                                 : "this is a dry run (DryRun=yes); the node would be cordoned now");
@@ -188,16 +197,16 @@ static void act(Notices *n, const Notice *notice, const Plan *plan, usec_t answe
         }
         if (reflex_state(n->c.reflex) != REFLEX_IDLE) {
                 if (!is_overruled(n, notice) && reflex_notice(n->c.reflex, notice, plan))
-                        count(n, notice);
+                        count(n, notice, s);
                 return;
         }
         why = dealt_with(n, notice);
         if (why) {
-                if (speak_once(spoken))
+                if (is_first(spoken))
                         node_voice_notice_ignored(n->c.voice, notice, why);
                 return;
         }
-        r = notices_begin(n, notice, answered_usec);
+        r = begin(n, notice, answered_usec, s);
         if (r < 0)
                 log_error_errno(n->c.env->log, r, "Failed to act upon notice %s, retrying at the next look: %m", notice->id);
 }
@@ -222,8 +231,8 @@ static void consider(Notices *n, Standing *s) {
         if (is_over(s, &plan) || plan.act == PLAN_IGNORE)
                 return;
         if (plan.act == PLAN_REPORT) {
-                if (speak_once(&s->spoken)) {
-                        count(n, s->notice);
+                if (is_first(&s->spoken)) {
+                        count(n, s->notice, s);
                         node_voice_notice_only(n->c.voice, s->notice, plan.why);
                 }
                 return;
@@ -234,14 +243,14 @@ static void consider(Notices *n, Standing *s) {
                 return;
         }
         if (is_due(n, &plan)) {
-                act(n, s->notice, &plan, s->answered_usec, &s->spoken);
+                act(n, s->notice, &plan, s->answered_usec, s);
                 return;
         }
         /* Its time moved away, or it was taken over by a graver one that is gone: what is begun goes on. */
         if (is_in_force(n, s->notice))
                 (void) reflex_notice(n->c.reflex, s->notice, &plan);
-        else if (speak_once(&s->spoken)) {
-                count(n, s->notice);
+        else if (is_first(&s->spoken)) {
+                count(n, s->notice, s);
                 node_voice_notice_planned(n->c.voice, s->notice, loop_to_wall(n->c.env->loop, plan.begin_usec));
         }
 }
@@ -576,7 +585,7 @@ static bool is_foreign(Notices *n, NoticeSource *s) {
                 n->foreign = NULL;
                 node_voice_source_back(n->c.voice, s->ops->name);
         }
-        if (identity == NOTICE_IDENTITY_FIRMWARE && speak_once(&n->id_said))
+        if (identity == NOTICE_IDENTITY_FIRMWARE && is_first(&n->id_said))
                 node_voice_foreign_provider_id(n->c.voice, name, n->provider_id);
         return identity == NOTICE_IDENTITY_OTHER;
 }

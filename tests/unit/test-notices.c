@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "agent-rig.h"
@@ -6,6 +7,7 @@
 #include "fake-azure-metadata.h"
 #include "fake-gce-metadata.h"
 #include "notice-sources.h"
+#include "page.h"
 #include "string-util.h"
 
 /* Whole agents, whose machine announces several things at once; what [Policy] makes of them. */
@@ -24,6 +26,14 @@ static AgentRig *policy_rig(NoticeKind kind, const char *rule) {
         agent_rig_start(r);
         agent_rig_run(r, 10 * USEC_PER_SEC);
         return r;
+}
+
+static size_t n_said(AgentRig *r, const char *part) {
+        size_t n = 0;
+
+        for (const char *at = strempty(r->lines.data); (at = strstr(at, part)); at++)
+                n++;
+        return n;
 }
 
 static void announce(AgentRig *r, const char *id, const char *code, usec_t in_usec) {
@@ -86,6 +96,8 @@ TEST_CASE(test_window) {
         announce(r, "instance-event-1", "system-reboot", 40 * USEC_PER_HOUR);
         agent_rig_run(r, LOOKS_USEC);
         assert_in_service(r);
+        fake_imds_hang(r->imds, FAKE_IMDS_ALL, UINT_MAX); /* no poll reminds the agent */
+        agent_rig_run(r, 10 * USEC_PER_SEC);
         loop_virtual_step_wall(r->loop, (int64_t) (4 * USEC_PER_HOUR));
         agent_rig_run(r, USEC_PER_MINUTE);
         assert_string_equal(agent_phase(r->agent), "Drained");
@@ -368,6 +380,203 @@ TEST_CASE(test_dry_run) {
         assert_string_equal(writes, "");
 }
 
+/* -- when, how often, and which one ------------------------------------------------------------------- */
+
+static double counted(AgentRig *r, const char *kind) {
+        _cleanup_free_ char *line = strf("\nvesper_agent_notices_total{kind=\"%s\"} ", kind);
+        _cleanup_page_ Page p = page_ask(agent_handle_metrics, r->agent, HTTP_GET, "/metrics");
+        const char *at = strstr(p.body, line);
+
+        assert_non_null(at);
+        return strtod(at + strlen(line), NULL);
+}
+
+/* Runs until the phase is another one. Returns the boot time at which that was. */
+static usec_t phase_changes(AgentRig *r, const char *from, usec_t within_usec) {
+        usec_t until = usec_add(virtual_time_now(r->world.time), within_usec);
+
+        while (streq(agent_phase(r->agent), from)) {
+                assert_true(virtual_time_now(r->world.time) < until);
+                agent_rig_run(r, USEC_PER_SEC / 10);
+        }
+        return virtual_time_now(r->world.time);
+}
+
+/* Metadata answers no more after the announcement, so no poll reminds the agent: the times of [Policy] come all the same. */
+TEST_CASE(test_silent_source) {
+        static const struct {
+                const char *what, *rule;
+                NoticeKind kind;
+                bool is_withdrawn, restart; /* before metadata falls silent; the agent starts again after that */
+                const char *at_first, *then;
+                usec_t after_usec; /* counted from its first phase */
+        } rows[] = {
+                { "the time before it", "before:1h", NOTICE_MAINTENANCE, false, false, "Idle", "Cordoned", 2 * USEC_PER_HOUR },
+                { "a time to cordon", "cordon:30min", NOTICE_MAINTENANCE, false, false, "Cordoned", "Idle", 30 * USEC_PER_MINUTE },
+                { "a time to cordon, restarted", "cordon:30min", NOTICE_MAINTENANCE, false, true, "Cordoned", "Idle", 30 * USEC_PER_MINUTE },
+                { "a time to cordon for what is not shown any more", "cordon:3min", NOTICE_SPOT, true, false, "Cordoned", "Idle",
+                  3 * USEC_PER_MINUTE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(rows[i].kind, rows[i].rule);
+                usec_t begun = virtual_time_now(r->world.time), changed;
+
+                print_message("%s\n", rows[i].what);
+                if (rows[i].kind == NOTICE_SPOT)
+                        agent_rig_notice(r, 120 * USEC_PER_SEC);
+                else
+                        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+                if (streq(rows[i].at_first, "Cordoned"))
+                        begun = phase_changes(r, "Idle", LOOKS_USEC);
+                if (rows[i].is_withdrawn)
+                        fake_imds_clear_action(r->imds);
+                agent_rig_run(r, rows[i].kind == NOTICE_SPOT ? 5 * USEC_PER_SEC : LOOKS_USEC);
+                fake_imds_hang(r->imds, FAKE_IMDS_ALL, UINT_MAX);
+                if (rows[i].restart) {
+                        agent_rig_kill(r);
+                        agent_rig_start(r);
+                        agent_rig_run(r, 5 * USEC_PER_SEC);
+                }
+                assert_string_equal(agent_phase(r->agent), rows[i].at_first);
+                changed = phase_changes(r, rows[i].at_first, 4 * USEC_PER_HOUR);
+                assert_in_range(changed - begun, rows[i].after_usec - 2 * USEC_PER_SEC, rows[i].after_usec + 2 * USEC_PER_SEC);
+                assert_int_equal(agent_rig_unschedulable(r), !streq(rows[i].then, "Idle"));
+        }
+}
+
+/* Each announcement counts once, whatever becomes of it and however often it is shown. */
+TEST_CASE(test_counted_once) {
+        static const struct {
+                const char *what, *rule;
+                bool dry_run;
+                unsigned hours; /* until its time */
+                const char *phase;
+                double n;
+        } rows[] = {
+                { "planned, then drained for", "before:1h", false, 3, "Drained", 1 },
+                { "planned, and its time has not come", "before:1h", false, 9, "Idle", 1 },
+                { "drained for", "now", false, 9, "Drained", 1 },
+                { "cordoned for", "cordon", false, 9, "Cordoned", 1 },
+                { "cordoned for a while", "cordon:10min", false, 9, "Idle", 1 },
+                { "reported", "report", false, 9, "Idle", 1 },
+                { "ignored", "ignore", false, 9, "Idle", 0 },
+                { "a dry run", "now", true, 9, "Idle", 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+                print_message("%s\n", rows[i].what);
+                r->config.dry_run = rows[i].dry_run;
+                assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], rows[i].rule), 0);
+                agent_rig_add_pods(r, "web", 3);
+                agent_rig_start(r);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                announce(r, "instance-event-1", "system-reboot", rows[i].hours * USEC_PER_HOUR);
+                agent_rig_run(r, 2 * USEC_PER_HOUR + 10 * USEC_PER_MINUTE);
+                assert_string_equal(agent_phase(r->agent), rows[i].phase);
+                assert_true(counted(r, "maintenance") == rows[i].n);
+                assert_int_equal(n_said(r, "this is a dry run (DryRun=yes)"), rows[i].dry_run);
+                /* Gone, and shown again: another announcement. */
+                fake_imds_set_text(r->imds, EVENTS, "[]");
+                agent_rig_run(r, LOOKS_USEC);
+                announce(r, "instance-event-1", "system-reboot", rows[i].hours * USEC_PER_HOUR);
+                agent_rig_run(r, LOOKS_USEC);
+                assert_true(counted(r, "maintenance") == 2 * rows[i].n);
+                assert_true(counted(r, "spot") == 0);
+        }
+}
+
+/* When a notice goes, the gravest of those that stand takes its place, whatever their order. */
+TEST_CASE(test_gravest_stands) {
+        static const char *const codes[][2] = { { "system-reboot", "instance-stop" }, { "instance-stop", "system-reboot" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(codes); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "now");
+                _cleanup_free_ char *body = NULL;
+                char at[RFC3339_MAX];
+
+                fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+                agent_rig_run(r, LOOKS_USEC);
+                assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "scale-in"));
+                rfc3339_format(usec_add(loop_wall(r->world.loop), 6 * USEC_PER_HOUR), at);
+                body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"%s\", \"State\": \"active\", \"NotBefore\": \"%s\"},"
+                            "{\"EventId\": \"instance-event-2\", \"Code\": \"%s\", \"State\": \"active\", \"NotBefore\": \"%s\"}]",
+                            codes[i][0], at, codes[i][1], at);
+                fake_imds_set_text(r->imds, EVENTS, body);
+                agent_rig_run(r, LOOKS_USEC);
+                fake_imds_set_text(r->imds, LIFECYCLE, "InService");
+                agent_rig_run(r, LOOKS_USEC);
+                assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), i == 0 ? "instance-event-2" : "instance-event-1"));
+        }
+}
+
+/* Sets an event for each row of (id, code, hours from the start). */
+static void announce_all(AgentRig *r, const unsigned *hours, size_t n, usec_t start_usec) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+
+        for (size_t i = 0; i < n; i++) {
+                char at[RFC3339_MAX];
+
+                rfc3339_format(usec_add(start_usec, hours[i] * USEC_PER_HOUR), at);
+                strbuf_addf(&b, "%s{\"EventId\": \"instance-event-%u\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}",
+                            i > 0 ? "," : "[", hours[i], at);
+        }
+        strbuf_add(&b, n > 0 ? "]" : "[]");
+        fake_imds_set_text(r->imds, EVENTS, strbuf_str(&b));
+        agent_rig_run(r, LOOKS_USEC);
+}
+
+static void assert_planned(AgentRig *r, unsigned hour, usec_t start_usec) {
+        _cleanup_free_ char *text = NULL;
+        char at[RFC3339_MAX];
+
+        rfc3339_format(usec_add(start_usec, hour * USEC_PER_HOUR - USEC_PER_HOUR), at);
+        text = strf("moves this node's pods away from %s on", at);
+        assert_string_equal(agent_rig_condition(r, "MaintenancePlanned"), "True");
+        assert_non_null(strstr(fj_string(fj_find(fj_get(agent_rig_node(r), "status", "conditions", NULL), "type", "MaintenancePlanned"),
+                                         "message", NULL),
+                               text));
+}
+
+/* The Node shows the first plan, in whatever order the plans are announced, and whichever goes. */
+TEST_CASE(test_first_plan) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
+        usec_t start = loop_wall(r->world.loop) / USEC_PER_SEC * USEC_PER_SEC;
+
+        announce_all(r, (const unsigned[]){ 9, 7, 5, 8 }, 4, start);
+        assert_planned(r, 5, start);
+        announce_all(r, (const unsigned[]){ 9, 7, 8 }, 3, start);
+        assert_planned(r, 7, start);
+        announce_all(r, (const unsigned[]){ 7, 8 }, 2, start);
+        assert_planned(r, 7, start);
+        announce_all(r, (const unsigned[]){ 8, 6 }, 2, start);
+        assert_planned(r, 6, start);
+        announce_all(r, NULL, 0, start);
+        assert_null(agent_rig_condition(r, "MaintenancePlanned"));
+        assert_true(counted(r, "maintenance") == 5);
+        assert_in_service(r);
+}
+
+/* A source fails the agent's configured number of times, answers, and fails again: each time is logged once. */
+TEST_CASE(test_source_fails_again) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "now");
+
+        for (unsigned round = 1; round <= 3; round++) {
+                fake_imds_fail(r->imds, FAKE_IMDS_DATA, 0, 500);
+                agent_rig_run(r, USEC_PER_MINUTE);
+                strbuf_truncate(&r->lines, 0);
+                fake_imds_set_action_text(r->imds, "{");
+                while (!agent_rig_said(r, "no usable answer 3 times in a row"))
+                        agent_rig_run(r, USEC_PER_SEC / 10);
+                fake_imds_clear_action(r->imds);
+                agent_rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(n_said(r, "no usable answer 3 times in a row"), 1);
+                assert_int_equal(n_said(r, "Source ec2 answers again."), 1);
+        }
+}
+
 /* -- whose machine it is ------------------------------------------------------------------------- */
 
 TEST_CASE(test_firmware) {
@@ -461,14 +670,6 @@ TEST_CASE(test_auto_bare_metal) {
 }
 
 #define OTHER_INSTANCE "i-0fedcba9876543210"
-
-static size_t n_said(AgentRig *r, const char *part) {
-        size_t n = 0;
-
-        for (const char *at = strempty(r->lines.data); (at = strstr(at, part)); at++)
-                n++;
-        return n;
-}
 
 /* Metadata that answers for another machine takes this one out of service for nothing, and says so once; by the right machine's it
  * is acted upon again. */
@@ -706,6 +907,11 @@ int main(void) {
                 cmocka_unit_test(test_outranked),
                 cmocka_unit_test(test_report_and_ignore),
                 cmocka_unit_test(test_dry_run),
+                cmocka_unit_test(test_silent_source),
+                cmocka_unit_test(test_counted_once),
+                cmocka_unit_test(test_gravest_stands),
+                cmocka_unit_test(test_first_plan),
+                cmocka_unit_test(test_source_fails_again),
                 cmocka_unit_test(test_firmware),
                 cmocka_unit_test(test_firmware_instance),
                 cmocka_unit_test(test_auto),
