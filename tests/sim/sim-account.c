@@ -234,6 +234,8 @@ static size_t add_word(const SimAccount *a, const char *p, const char *end, cons
                 if (!word)
                         continue;
                 strbuf_add(b, word);
+                while (streq(key, "ReceiptHandle") && p + n < end && p[n] == '=') /* padding of base64 */
+                        n++;
                 return n;
         }
         for (size_t n = 1; n < size; n++)

@@ -19,7 +19,6 @@
 
 /* A machine, and what is announced to it. */
 typedef struct Target {
-        FakeAzureMetadata *metadata;
         char *event;           /* that stands; NULL: none */
         char *drained_for;     /* its node was drained for that */
         usec_t drained_usec;   /* when that was so last */
@@ -30,17 +29,12 @@ typedef struct Target {
 typedef struct Scene {
         SimWorld *w;
         bool azure;
-        FakeAzureEvents *events;
         Target targets[MACHINES];
         unsigned n_made, n_early, n_acknowledged;
 } Scene;
 
 static uint64_t draw(Scene *s, uint64_t below) {
         return random_below(s->w->random, below);
-}
-
-static char *name_of_vm(size_t machine) {
-        return MUST(strf("pool_%zu", machine));
 }
 
 /* -- what is so ---------------------------------------------------------------------------------- */
@@ -147,7 +141,7 @@ static void on_approved(const char *id, const char *const *resources, size_t n, 
         sim_trace_add(s->w->trace, "cloud", "event %s is acknowledged", id);
         s->n_acknowledged++;
         for (size_t i = 0; i < MACHINES; i++) {
-                _cleanup_free_ char *vm = name_of_vm(i);
+                _cleanup_free_ char *vm = sim_events_vm(i);
                 bool named = false;
 
                 for (size_t k = 0; k < n; k++)
@@ -174,6 +168,28 @@ void sim_events_schedule(SimWorld *w, size_t machine, const char *id, const char
         sim_trace_add(w->trace, "cloud", "announces %s to %s", id, m->node);
 }
 
+char *sim_events_vm(size_t machine) {
+        return MUST(strf("pool_%zu", machine));
+}
+
+void sim_events_move_to_azure(SimWorld *w, size_t n) {
+        w->azure = fake_azure_events_new(w->loop);
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_free_ char *vm = sim_events_vm(i), *number = MUST(strf("%zu", i));
+                SimMachine *m = &w->machines[i];
+
+                m->agent->agent_config.metadata_source = METADATA_SOURCE_AZURE;
+                m->azure = fake_azure_metadata_new(w->loop, w->azure,
+                                                   &(FakeAzureMetadataOptions){ .name = vm, .scale_set = "pool", .instance = number });
+                m->metadata = fake_azure_metadata_handle;
+                m->metadata_userdata = m->azure;
+                fake_merge(w->cluster, FAKE_NODES, NULL, m->node,
+                           "{'spec':{'providerID':'azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/"
+                           "virtualMachineScaleSets/pool/virtualMachines/%s'}}",
+                           number);
+        }
+}
+
 void sim_events_complete(SimWorld *w, size_t machine) {
         fake_imds_set_text(w->machines[machine].imds, FEED, "[]");
 }
@@ -192,12 +208,12 @@ static void announce_ec2(Scene *s, size_t machine) {
 static void announce_azure(Scene *s, size_t machine) {
         bool two = draw(s, 2) > 0;
         size_t other = (machine + 1) % MACHINES;
-        _cleanup_free_ char *a = name_of_vm(machine), *b = name_of_vm(other), *both = MUST(strf("%s,%s", a, b));
+        _cleanup_free_ char *a = sim_events_vm(machine), *b = sim_events_vm(other), *both = MUST(strf("%s,%s", a, b));
         const FakeAzureEvent event = { .type = two ? "Redeploy" : "Reboot",
                                        .resources = two ? both : a,
                                        .lead_usec = two ? 50 * USEC_PER_MINUTE : LEAD_USEC,
                                        .lasts_usec = 10 * SEC };
-        const char *id = fake_azure_events_add(s->events, &event);
+        const char *id = fake_azure_events_add(s->w->azure, &event);
 
         s->w->machines[machine].has_event = true;
         if (two)
@@ -219,7 +235,7 @@ static void call_off(Scene *s) {
                 s->w->machines[i].cancelled_usec = sim_world_now(s->w); /* what has left by then may be late */
         }
         if (s->azure)
-                fake_azure_events_clear(s->events);
+                fake_azure_events_clear(s->w->azure);
 }
 
 /* -- by chance ----------------------------------------------------------------------------------- */
@@ -283,31 +299,19 @@ static int set_text(char **to, const char *text) {
 
 static void equip(Scene *s) {
         if (s->azure) {
-                s->events = fake_azure_events_new(s->w->loop);
-                fake_azure_events_on_approve(s->events, on_approved, s);
+                sim_events_move_to_azure(s->w, MACHINES);
+                fake_azure_events_on_approve(s->w->azure, on_approved, s);
         } else
                 fake_ec2_on_reboot(s->w->ec2, on_reboot, s);
         for (size_t i = 0; i < MACHINES; i++) {
-                _cleanup_free_ char *vm = name_of_vm(i), *number = MUST(strf("%zu", i));
-                SimMachine *m = &s->w->machines[i];
-                AgentConfig *c = &m->agent->agent_config;
+                AgentConfig *c = &s->w->machines[i].agent->agent_config;
                 int r = set_text(&c->policy_reboot, "early");
 
                 if (r >= 0)
                         r = set_text(&c->policy[NOTICE_MAINTENANCE], "before:1h");
                 assert(r >= 0);
-                if (!s->azure)
-                        continue;
-                c->metadata_source = METADATA_SOURCE_AZURE;
-                c->acknowledge = ACKNOWLEDGE_ALL;
-                s->targets[i].metadata = fake_azure_metadata_new(
-                        s->w->loop, s->events, &(FakeAzureMetadataOptions){ .name = vm, .scale_set = "pool", .instance = number });
-                m->metadata = fake_azure_metadata_handle;
-                m->metadata_userdata = s->targets[i].metadata;
-                fake_merge(s->w->cluster, FAKE_NODES, NULL, m->node,
-                           "{'spec':{'providerID':'azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/"
-                           "virtualMachineScaleSets/pool/virtualMachines/%s'}}",
-                           number);
+                if (s->azure)
+                        c->acknowledge = ACKNOWLEDGE_ALL;
         }
 }
 
@@ -387,8 +391,5 @@ void sim_events_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         for (size_t i = 0; i < MACHINES; i++) /* what hangs must be gone before */
                 if (w->machines[i].agent->life)
                         sim_process_kill(w->machines[i].agent, USEC_INFINITY);
-        for (size_t i = 0; i < MACHINES; i++)
-                fake_azure_metadata_free(s.targets[i].metadata);
-        fake_azure_events_free(s.events);
         scene_done(&s);
 }

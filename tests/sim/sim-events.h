@@ -23,5 +23,10 @@ void sim_events_play(uint64_t seed, bool report, bool trace, SimOutcome *ret);
 /* Announces an event in this machine's metadata and in EC2's API. id: of this occurrence. at_usec: wall
  * clock. */
 void sim_events_schedule(SimWorld *w, size_t machine, const char *id, const char *code, usec_t at_usec);
+/* Makes the first n machines instances of one scale set of Azure, with one document of events (SimWorld.azure). Before the agents
+ * start, or before they are started again: agents read the source of notices at their start. */
+void sim_events_move_to_azure(SimWorld *w, size_t n);
+/* Name of the machine in Azure. Free it. */
+char *sim_events_vm(size_t machine);
 /* Withdraws all events from the metadata. */
 void sim_events_complete(SimWorld *w, size_t machine);

@@ -2,6 +2,7 @@
 #include "sim-story-acts.h"
 
 #include <inttypes.h>
+#include <limits.h>
 
 #include "coordinator-config.h"
 #include "sim-check.h"
@@ -188,6 +189,26 @@ void act_end_block(SimWorld *w, size_t m) {
 void act_recommend_rebalance(SimWorld *w, size_t m) {
         set_metadata_time(w, m, REBALANCE, "{\"noticeTime\":\"", sim_world_wall(w), "\"}");
 }
+void act_garble_notices(SimWorld *w, size_t m) {
+        fake_imds_set_action_text(w->machines[m].imds, "{\"action\": \"terminate\"}");
+}
+void act_garble_metadata(SimWorld *w, size_t m) {
+        fake_imds_garble(w->machines[m].imds, FAKE_IMDS_ALL, UINT_MAX, "<html>");
+}
+void act_repair_metadata(SimWorld *w, size_t m) {
+        fake_imds_garble(w->machines[m].imds, FAKE_IMDS_ALL, 0, NULL);
+}
+void act_schedule_in_azure(SimWorld *w, size_t m) {
+        _cleanup_free_ char *id = MUST(strf("azure-event-%016" PRIx64, sim_world_now(w))), *vm = sim_events_vm(m);
+
+        w->machines[m].has_event = true;
+        (void) fake_azure_events_add(w->azure, &(FakeAzureEvent){ .id = id, .type = "Reboot", .resources = vm, .duration_sec = -1,
+                                                                  .lead_usec = MAINTENANCE_SEC * SEC });
+}
+void act_reboot_in_azure(SimWorld *w, size_t m) {
+        sim_world_reboot(w, m, 30 * SEC);
+        fake_azure_events_clear(w->azure);
+}
 void act_let_group_end(SimWorld *w, size_t m) {
         w->machines[m].has_event = true;
         fake_imds_set_text(w->machines[m].imds, LIFECYCLE, "Terminated");
@@ -240,6 +261,9 @@ void act_scale_in_by_sns(SimWorld *w, size_t m) {
 void act_call_off(SimWorld *w, size_t m) {
         sim_queue_call_off(w->queue);
 }
+void act_send_rubbish(SimWorld *w, size_t m) {
+        sim_queue_send_text(w->queue, "{\"version\":\"0\",\"source\":\"aws.ec2\"");
+}
 void act_scale_in(SimWorld *w, size_t m) {
         (void) sim_queue_scale_in(w->queue, m, FAKE_AWS_EVENT_TERMINATE_ACTION, false);
 }
@@ -277,6 +301,13 @@ static void set_agents(SimWorld *w, const char *policy) {
 
 void act_let_agents_wait(SimWorld *w) {
         set_agents(w, "before:2min");
+}
+
+void act_move_to_azure(SimWorld *w) {
+        sim_events_move_to_azure(w, w->options.n_agents);
+        for (size_t i = 0; i < w->options.n_agents; i++)
+                w->machines[i].agent->agent_config.acknowledge = ACKNOWLEDGE_ALL;
+        act_let_agents_wait(w);
 }
 
 /* Reboots the machine as the cloud does, which ends the event. */

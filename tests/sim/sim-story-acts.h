@@ -36,6 +36,11 @@ void act_schedule_reboot(SimWorld *w, size_t m);
 void act_reboot_for_event(SimWorld *w, size_t m);
 void act_end_block(SimWorld *w, size_t m);
 void act_recommend_rebalance(SimWorld *w, size_t m);
+void act_garble_notices(SimWorld *w, size_t m);
+void act_garble_metadata(SimWorld *w, size_t m);
+void act_repair_metadata(SimWorld *w, size_t m);
+void act_schedule_in_azure(SimWorld *w, size_t m);
+void act_reboot_in_azure(SimWorld *w, size_t m);
 void act_let_group_end(SimWorld *w, size_t m);
 void act_kill_agent(SimWorld *w, size_t m);
 void act_kill_leader(SimWorld *w, size_t m);
@@ -61,11 +66,13 @@ void act_announce_change(SimWorld *w, size_t m);
 void act_announce_rebalance(SimWorld *w, size_t m);
 void act_call_off(SimWorld *w, size_t m);
 void act_scale_in(SimWorld *w, size_t m);
+void act_send_rubbish(SimWorld *w, size_t m);
 
 /* Acts on the whole world, for SimStory.prepare and SimStory.warm. */
 void act_try_reboot(SimWorld *w);
 void act_drain_unmanaged(SimWorld *w);
 void act_let_agents_wait(SimWorld *w);
+void act_move_to_azure(SimWorld *w);
 void act_take_reboots_early(SimWorld *w);
 
 /* -- conditions -------------------------------------------------------------------------------- */

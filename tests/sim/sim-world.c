@@ -523,6 +523,7 @@ static void free_machines(SimWorld *w) {
                 timer_free(w->machines[i].taken);
                 timer_free(w->machines[i].deleted);
                 fake_imds_free(w->machines[i].imds);
+                fake_azure_metadata_free(w->machines[i].azure);
                 free(w->machines[i].node);
                 free(w->machines[i].instance);
         }
@@ -545,6 +546,7 @@ SimWorld *sim_world_free(SimWorld *w) {
         sim_restore_forget(w);
         timer_free(w->heartbeats);
         free_machines(w);
+        fake_azure_events_free(w->azure);
         fake_cluster_free(w->cluster);
         sim_webhook_free(w->webhook);
         sim_queue_free(w->queue);

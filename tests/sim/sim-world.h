@@ -17,6 +17,7 @@
  * the store meanwhile is its doing.
  */
 
+#include "fake-azure-metadata.h"
 #include "fake-cluster.h"
 #include "fake-ec2.h"
 #include "fake-imds.h"
@@ -44,6 +45,7 @@ typedef struct SimMachine {
         FakeImds *imds;
         http_handler_t metadata; /* in place of imds, with its userdata; NULL: imds */
         void *metadata_userdata;
+        FakeAzureMetadata *azure; /* NULL: the machine is not in Azure */
         usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
         usec_t told_usec[8];  /* all times that this notice has named, the last one included */
         size_t n_told;
@@ -126,6 +128,7 @@ struct SimWorld {
         Random *random, *cluster_random;
         FakeCluster *cluster;
         FakeEc2 *ec2;
+        FakeAzureEvents *azure; /* NULL: no machine is in Azure */
         Timer *heartbeats; /* of nodes whose kubelet runs; NULL: none moves */
         SimTrace *trace;
         SimCheck *check;
