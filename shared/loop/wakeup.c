@@ -19,6 +19,8 @@ void wakeups_end(Wakeups *w) {
 
         if (!w->what)
                 return;
+        if (w->reported)
+                w->reported(w->what, w->name, w->state, w->userdata);
         if (!w->is_awaited && w->due_usec == USEC_INFINITY) {
                 snprintf(text, sizeof(text), "%s %.*s (%s) has no timer, no call and no watch", w->what,
                          (int) TEXT_BYTES_MAX, w->name, w->state);

@@ -27,6 +27,7 @@ typedef struct Wakeups {
         usec_t now_usec; /* loop_now() */
         wakeups_asleep_t asleep;
         void *userdata;
+        void (*reported)(const char *what, const char *name, const char *state, void *userdata); /* each thing; NULL: nobody */
         unsigned n_unfinished; /* things reported so far */
         /* The unfinished thing that is being reported: */
         const char *what, *name, *state; /* what NULL: none */

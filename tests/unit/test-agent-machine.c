@@ -5,6 +5,7 @@
 
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "http-inproc.h"
 #include "kubelet-watch.h"
@@ -153,33 +154,48 @@ TEST_CASE(test_kubelet_health) {
         }
 }
 
-static void on_healthz(HttpExchange *x, void *userdata) {
-        const bool *ok = userdata;
+typedef struct Kubelet {
+        bool ok;
+        unsigned n;
+} Kubelet;
 
-        http_reply_text(x, *ok ? 200 : 500, "text/plain", *ok ? "ok" : "[-]syncloop failed\nhealthz check failed");
+static void on_healthz(HttpExchange *x, void *userdata) {
+        Kubelet *k = userdata;
+
+        k->n++;
+        assert_string_equal(x->path, "/healthz");
+        assert_int_equal(x->method, HTTP_GET);
+        http_reply_text(x, k->ok ? 200 : 500, "text/plain", k->ok ? "ok" : "[-]syncloop failed\nhealthz check failed");
 }
 
-/* Said in the log and on the Node, once; nothing is done for it. */
+/* Said in the log and on the Node, once each time; nothing is done for it. */
 TEST_CASE(test_kubelet_watch) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
-        bool ok = true;
+        Kubelet k = { .ok = true };
 
         agent_rig_add_pods(r, "web", 2);
-        assert_return_code(http_inproc_route(r->transport, "http://127.0.0.1:10248", on_healthz, &ok), 0);
+        assert_return_code(http_inproc_route(r->transport, "http://127.0.0.1:10248", on_healthz, &k), 0);
         agent_rig_run(r, 5 * USEC_PER_MINUTE);
-        assert_false(agent_rig_said(r, "The kubelet of node"));
-        ok = false;
-        agent_rig_run(r, 85 * USEC_PER_SEC);
-        assert_false(agent_rig_said(r, "The kubelet of node"));
-        agent_rig_run(r, 10 * USEC_PER_MINUTE);
-        assert_int_equal(count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
-        assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
-        assert_false(agent_rig_unschedulable(r));
-        assert_int_equal(agent_rig_n_pods(r), 2);
-        ok = true;
-        agent_rig_run(r, 65 * USEC_PER_SEC);
-        assert_true(agent_rig_said(r, "is healthy again"));
-        assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
+        assert_in_range(k.n, 9, 10);
+        for (unsigned round = 1; round <= 2; round++) {
+                strbuf_truncate(&r->lines, 0);
+                k.ok = false;
+                agent_rig_run(r, 85 * USEC_PER_SEC);
+                assert_false(agent_rig_said(r, "The kubelet of node"));
+                k.n = 0;
+                agent_rig_run(r, 10 * USEC_PER_MINUTE);
+                assert_int_equal(k.n, 20);
+                assert_int_equal(count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
+                assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
+                assert_false(agent_rig_unschedulable(r));
+                assert_int_equal(agent_rig_n_pods(r), 2);
+                k.ok = true;
+                agent_rig_run(r, 35 * USEC_PER_SEC);
+                assert_false(agent_rig_said(r, "is healthy again"));
+                agent_rig_run(r, 5 * USEC_PER_MINUTE);
+                assert_int_equal(count(strbuf_str(&r->lines), "is healthy again"), 1);
+                assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
+        }
 }
 
 /* Once the machine goes down, a notice that is withdrawn undoes nothing. */
@@ -307,6 +323,219 @@ TEST_CASE(test_drain_and_shutdown) {
         assert_false(agent_rig_unschedulable(r));
 }
 
+/* -- when all is over --------------------------------------------------------------------------- */
+
+static void drain_and_cancel(AgentRig *r) {
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_property(r, "State", "Drained");
+        assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), 0);
+}
+
+static void reboot_and_cancel(AgentRig *r) {
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_property(r, "State", "RebootRequested");
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+}
+
+static void announce_and_withdraw(AgentRig *r) {
+        fake_imds_set_text(r->imds, "autoscaling/target-lifecycle-state", "Terminated");
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_property(r, "State", "Drained");
+        fake_imds_set_text(r->imds, "autoscaling/target-lifecycle-state", "InService");
+}
+
+static void shut_down_and_cancel(AgentRig *r) {
+        fake_power_set_limits(r->power, &(FakePowerLimits){ 600 * USEC_PER_SEC, 30 * USEC_PER_MINUTE, 90 * USEC_PER_SEC });
+        agent_rig_add_pods(r, "slow", 1);
+        fake_merge(r->cluster, FAKE_PODS, "default", "slow-0", "{'metadata':{'annotations':{'fake.vesper.sh/stop-seconds':'300'}}}");
+        agent_rig_run(r, USEC_PER_SEC);
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_property(r, "State", "Draining");
+        assert_true(fake_power_cancel(r->power));
+        agent_rig_run(r, 6 * USEC_PER_MINUTE);
+}
+
+static void schedule_and_cancel(AgentRig *r) {
+        fake_power_schedule(r->power, "reboot", loop_wall(r->world.loop) + 5 * USEC_PER_MINUTE);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_property(r, "State", "RebootRequested");
+        fake_power_schedule(r->power, NULL, 0);
+        agent_rig_run(r, USEC_PER_MINUTE);
+}
+
+static void lose_logind(AgentRig *r) {
+        fake_power_set_logind(r->power, false);
+        fake_power_forget_inhibitors(r->power);
+        fake_power_set_bus(r->power, false);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        fake_power_set_bus(r->power, true);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        fake_power_set_logind(r->power, true);
+        agent_rig_run(r, USEC_PER_MINUTE);
+}
+
+static void lose_metadata(AgentRig *r) {
+        fake_imds_hang(r->imds, FAKE_IMDS_ALL, UINT32_MAX);
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        fake_imds_hang(r->imds, FAKE_IMDS_ALL, 0);
+        agent_rig_run(r, 2 * USEC_PER_MINUTE);
+}
+
+/* Steps of the whole world in ten minutes: timers, requests and answers. */
+static size_t steps(AgentRig *r) {
+        usec_t until = usec_add(virtual_time_now(r->world.time), 10 * USEC_PER_MINUTE);
+        size_t n = 0;
+
+        while (virtual_time_step(r->world.time, until) > 0)
+                n++;
+        return n;
+}
+
+/* An agent that has nothing to do any more does as little as before: no timer is left that wakes it for nothing, nothing is
+ * announced on D-Bus, and nothing is written. */
+TEST_CASE(test_quiet_again) {
+        static const struct {
+                const char *what;
+                void (*act)(AgentRig *r);
+        } rows[] = {
+                { "a drain by hand", drain_and_cancel },     { "a reboot by hand", reboot_and_cancel },
+                { "a notice", announce_and_withdraw },       { "a shutdown", shut_down_and_cancel },
+                { "a scheduled shutdown", schedule_and_cancel }, { "logind was away", lose_logind },
+                { "metadata was away", lose_metadata },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                _cleanup_free_ char *writes = NULL;
+                size_t before, after;
+                unsigned n_emitted;
+
+                agent_rig_add_pods(r, "web", 1);
+                agent_rig_run(r, 5 * USEC_PER_MINUTE);
+                before = steps(r);
+                for (unsigned round = 0; round < 2; round++) {
+                        rows[i].act(r);
+                        agent_rig_run(r, 2 * USEC_PER_MINUTE);
+                        assert_property(r, "State", "Idle");
+                        assert_false(agent_rig_unschedulable(r));
+                        fake_api_log_reset(fake_cluster_api(r->cluster));
+                        n_emitted = fake_power_n_emitted(r->power);
+                        after = steps(r);
+                        print_message("%s: %zu steps before, %zu after\n", rows[i].what, before, after);
+                        assert_in_range(after, before - before / 50, before + before / 50);
+                        assert_int_equal(fake_power_n_emitted(r->power), n_emitted);
+                        writes = agent_rig_writes(r);
+                        assert_string_equal(writes, "");
+                        writes = mfree(writes);
+                }
+        }
+}
+
+/* -- what is unfinished ------------------------------------------------------------------------- */
+
+static void on_reported(const char *what, const char *name, const char *state, void *userdata) {
+        strbuf_addf(userdata, "%s %s (%s)\n", what, name, state);
+}
+
+/* Returns the reports of the agent now, but for those of an agent that has nothing to do. Free it. */
+static char *reports(AgentRig *r, const char *usual) {
+        _cleanup_strbuf_ StrBuf all = { 0 }, news = { 0 };
+        Wakeups w;
+
+        wakeups_begin(&w, r->loop, awake_check_asleep, &all);
+        w.reported = on_reported;
+        agent_next_wakeup(r->agent, &w);
+        wakeups_end(&w);
+        for (const char *line = strbuf_str(&all); *line; line += strcspn(line, "\n") + 1) {
+                _cleanup_free_ char *text = strndup(line, strcspn(line, "\n") + 1);
+
+                if (!strstr(usual, text))
+                        strbuf_add(&news, text);
+        }
+        return MUST(strbuf_steal(&news));
+}
+
+static void reports_drain(AgentRig *r) {
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        agent_rig_run(r, USEC_PER_MINUTE);
+}
+
+static void reports_power(AgentRig *r) {
+        fake_power_set_logind_silent(r->power, true);
+        fake_power_set_bus(r->power, false);
+        fake_power_set_bus(r->power, true); /* signals may have been lost, so the agent asks */
+        agent_rig_run(r, 3 * USEC_PER_SEC);
+}
+
+static void reports_reboot(AgentRig *r) {
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+}
+
+static void reports_schedule(AgentRig *r) {
+        fake_power_schedule(r->power, "reboot", loop_wall(r->world.loop) + USEC_PER_HOUR);
+        agent_rig_run(r, USEC_PER_MINUTE);
+}
+
+static void reports_shutdown(AgentRig *r) {
+        fake_power_set_limits(r->power, &(FakePowerLimits){ 600 * USEC_PER_SEC, 30 * USEC_PER_MINUTE, 90 * USEC_PER_SEC });
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+}
+
+static void reports_plan(AgentRig *r) {
+        _cleanup_free_ char *body = NULL;
+        char at[RFC3339_MAX];
+
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
+        agent_reconfigured(r->agent);
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 3 * USEC_PER_HOUR), at);
+        body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}]", at);
+        fake_imds_set_text(r->imds, "events/maintenance/scheduled", body);
+        agent_rig_run(r, 2 * USEC_PER_MINUTE);
+}
+
+/* Each module reports what is unfinished, by name: without the report, a missing timer would not be seen. */
+TEST_CASE(test_reports) {
+        static const struct {
+                const char *what;
+                void (*act)(AgentRig *r);
+                const char *expected;
+        } rows[] = {
+                { "a drain by hand", reports_drain,
+                  "Node n1 (to be read)\npod to evict web-0 (Terminating)\ninterruption of node n1 (Draining)\n"
+                  "permit to end pods of node n1 (the Node is to be read)\n" },
+                { "a reboot by hand", reports_reboot, "patience of the request 642e1c7b-c266-43a7-b27a-48e29a233673 (asked)\n" },
+                { "a scheduled shutdown", reports_schedule, "scheduled reboot (a slot is to be asked for)\n" },
+                { "a shutdown", reports_shutdown,
+                  "pod to evict web-0 (Terminating)\ninterruption of node n1 (Draining)\nshutdown held up ()\n"
+                  "poll of /runningpods/ (watching)\npoll of PID 1's processes ()\n" },
+                { "a notice whose time has not come", reports_plan, "next act of [Policy] ()\n" },
+                { "a logind that does not answer", reports_power, "question whether the machine stays (not answered)\n" },
+        };
+        static const char usual[] = "informer of nodes (watching)\ninformer of pods (watching)\npoll of ec2 (waiting)\n"
+                                    "poll of /runningpods/ ()\npoll of /healthz ()\npoll of logind's schedule ()\n";
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                _cleanup_free_ char *before = NULL, *after = NULL;
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_add_pods(r, "web", 1);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                before = reports(r, "");
+                assert_string_equal(before, usual);
+                rows[i].act(r);
+                after = reports(r, usual);
+                assert_string_equal(after, rows[i].expected);
+        }
+}
+
 /* Somebody may have taken the port: the agent goes on. */
 TEST_CASE(test_no_metrics) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
@@ -334,6 +563,8 @@ int main(void) {
                 cmocka_unit_test(test_drain_again_after_release),
                 cmocka_unit_test(test_drain_and_shutdown),
                 cmocka_unit_test(test_no_metrics),
+                cmocka_unit_test(test_quiet_again),
+                cmocka_unit_test(test_reports),
         };
 
         return cmocka_run_group_tests_name("agent-machine", tests, NULL, NULL);

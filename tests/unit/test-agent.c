@@ -349,32 +349,46 @@ TEST_CASE(test_person_uncordons) {
 }
 
 /* An etcd that was restored has the marks of a drain that a person had ended since. */
-TEST_CASE(test_marks_of_an_overruled_notice_come_back) {
-        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+static char *interruption_patch(const char *text) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        _cleanup_free_ char *marks = strdup(agent_rig_annotation(r, ANNOTATION_INTERRUPTION)), *body = NULL;
 
-        assert_non_null(strstr(marks, "Draining"));
         assert_return_code(json_writer_new(&w), 0);
         json_open_object(w, NULL);
         json_open_object(w, "metadata");
         json_open_object(w, "annotations");
-        json_add_string(w, ANNOTATION_INTERRUPTION, marks);
+        json_add_string(w, ANNOTATION_INTERRUPTION, text);
         json_close_object(w);
         json_close_object(w);
         json_close_object(w);
-        body = json_writer_steal(w, NULL);
+        return json_writer_steal(w, NULL);
+}
+
+TEST_CASE(test_marks_of_an_overruled_notice_come_back) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+        _cleanup_free_ char *marks = interruption_patch(agent_rig_annotation(r, ANNOTATION_INTERRUPTION)), *released = NULL;
+
+        assert_phase(r, "Draining");
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
         agent_rig_run(r, 20 * USEC_PER_SEC);
         assert_released(r);
+        released = interruption_patch(agent_rig_annotation(r, ANNOTATION_INTERRUPTION));
 
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "%s", body);
-        agent_rig_run(r, 3 * USEC_PER_SEC);
-        assert_phase(r, "Draining");
-        agent_rig_run(r, 10 * USEC_PER_SEC);
-        assert_released(r);
-        assert_false(agent_rig_unschedulable(r));
-        assert_int_equal(agent_rig_n_pods(r), 2);
+        for (unsigned round = 0; round < 3; round++) {
+                if (round > 0) { /* a view that is late for a few seconds, twice, is none that stands for so long */
+                        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "%s", marks);
+                        agent_rig_run(r, 4 * USEC_PER_SEC);
+                        assert_phase(r, "Draining");
+                        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "%s", released);
+                        agent_rig_run(r, 3 * USEC_PER_SEC);
+                }
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "%s", marks);
+                agent_rig_run(r, 4 * USEC_PER_SEC);
+                assert_phase(r, "Draining");
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                assert_released(r);
+                assert_false(agent_rig_unschedulable(r));
+                assert_int_equal(agent_rig_n_pods(r), 2);
+        }
 }
 
 /* What the disk lost stands on the Node; and it goes when the notice is over. */

@@ -672,24 +672,84 @@ TEST_CASE(test_slow_reboot_keeps_its_request) {
 }
 
 /* Said, and not done: who asks hears why. */
-TEST_CASE(test_dry_run) {
-        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+/* Each method, where nothing can be asked for. People read the reason. */
+TEST_CASE(test_refusals) {
+        static const char unseen[] = "the agent has not seen its Node yet: the API server does not answer, or the kubelet has not registered it";
+        static const char dry[] = "this agent does nothing but say what it would do ([Agent] DryRun=yes in agent.conf)";
+        static const struct {
+                const char *method;
+                bool takes_back;
+        } rows[] = {
+                { "Drain", false },      { "ForceDrain", false },  { "RequestReboot", false },
+                { "ForceReboot", false }, { "CancelDrain", true }, { "CancelReboot", true },
+        };
 
-        r->config.dry_run = true;
-        agent_rig_add_pods(r, "web", 2);
-        agent_rig_start(r);
-        run(r, 10 * S);
-        assert_int_not_equal(fake_power_call_unit(r->power, "Drain"), 0);
-        assert_int_not_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
-        run(r, USEC_PER_MINUTE);
-        assert_open(r);
-        assert_states(r, "None", "None");
-        assert_int_equal(agent_rig_n_pods(r), 2);
+        for (unsigned dry_run = 0; dry_run <= 1; dry_run++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+                r->config.dry_run = dry_run > 0;
+                agent_rig_add_pods(r, "web", 2);
+                fake_api_away_until(fake_cluster_api(r->cluster), usec_add(virtual_time_now(r->world.time), USEC_PER_MINUTE));
+                agent_rig_start(r);
+                run(r, 5 * S);
+                assert_states(r, "Unknown", "Unknown");
+                for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                        assert_int_equal(fake_power_call_unit(r->power, rows[i].method), -EAGAIN);
+                        assert_string_equal(fake_power_refusal(r->power), unseen);
+                }
+                run(r, 2 * USEC_PER_MINUTE);
+                assert_open(r);
+                assert_null(agent_rig_annotation(r, REQUEST));
+                assert_states(r, "None", "None");
+                for (size_t i = 0; dry_run && i < ELEMENTSOF(rows); i++) {
+                        assert_int_equal(fake_power_call_unit(r->power, rows[i].method), rows[i].takes_back ? 0 : -EOPNOTSUPP);
+                        assert_string_equal(fake_power_refusal(r->power), rows[i].takes_back ? "" : dry);
+                }
+                run(r, USEC_PER_MINUTE);
+                assert_open(r);
+                assert_null(agent_rig_annotation(r, REQUEST));
+                assert_states(r, "None", "None");
+                assert_untouched(r, 2);
+        }
+}
+
+/* The reason stands after the end, and no more when the same is asked for again. */
+TEST_CASE(test_reasons) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
+
+        for (unsigned round = 0; round < 2; round++) {
+                call(r, "Drain");
+                run(r, 60 * S);
+                assert_states(r, "Drained", "None");
+                assert_property(r, "DrainReason", "");
+                call(r, "CancelDrain");
+                run(r, 10 * S);
+                assert_states(r, "None", "None");
+                assert_property(r, "DrainReason", "whoever asked for it has taken it back");
+                call(r, "Drain");
+                run(r, 60 * S);
+                assert_property(r, "DrainReason", "");
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+                run(r, 10 * S);
+                assert_states(r, "None", "None");
+                assert_property(r, "DrainReason", "somebody made the node schedulable again");
+                call(r, "CancelDrain"); /* nothing is left to take back */
+                assert_property(r, "DrainReason", "somebody made the node schedulable again");
+                call(r, "RequestReboot");
+                run(r, 10 * S);
+                assert_property(r, "RebootReason", "the coordinator's grant");
+                call(r, "CancelReboot");
+                run(r, 10 * S);
+                assert_states(r, "None", "None");
+                assert_property(r, "RebootReason", "whoever asked for it has taken it back");
+                assert_false(agent_rig_unschedulable(r));
+        }
 }
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_dry_run),
+                cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_reasons),
                 cmocka_unit_test(test_each_undoes_its_own),
                 cmocka_unit_test(test_nothing_to_undo),
                 cmocka_unit_test(test_again_at_once),
