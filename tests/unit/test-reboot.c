@@ -3,6 +3,7 @@
 
 #include "agent-rig.h"
 #include "cmocka-test.h"
+#include "reboot.h"
 
 /* A reboot that is asked for: the request on the Node, the coordinator's answer (played by the test), and
  * what follows. */
@@ -98,6 +99,9 @@ TEST_CASE(test_for_repair) {
         assert_given_up(r);
         set_mark(r, r->boot_id, false); /* of a node that no NodePool has adopted nobody has that repaired */
         assert_given_up(r);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'finalizers':null,'labels':{'vesper.sh/nodepool':'web'}}}");
+        run(r, 2 * S);
+        assert_given_up(r); /* the pool has not adopted the node yet */
         set_repair(r, r->boot_id);
         assert_asks(r);
         set_repair(r, NULL);
@@ -216,6 +220,126 @@ TEST_CASE(test_logind_refuses) {
         free(id);
 }
 
+/* logind is told, and its answer is another one, or the machine stays up in spite of it. The request is over, the node serves
+ * again, and a second request is like the first. */
+TEST_CASE(test_logind_answers) {
+        static const struct {
+                const char *what;
+                FakePowerAnswer answer;
+                const char *said;
+                bool stays; /* logind takes the call */
+        } rows[] = {
+                { "a shutdown is on its way", { "Reboot", .error = -EALREADY, .error_name = "org.freedesktop.login1.OperationInProgress" },
+                  "The request to reboot this node is withdrawn: logind refused", false },
+                { "no permission", { "Reboot", .error = -EACCES }, "The request to reboot this node is withdrawn: logind refused", false },
+                { "no answer", { "Reboot", .late = true, .error = -ETIMEDOUT }, "The request to reboot this node is withdrawn: logind refused", false },
+                { "no connection", { "Reboot", .unsent = -ENOTCONN }, "The request to reboot this node is withdrawn: logind cannot be reached", false },
+                { "nothing happens", { "Reboot" }, "The request to reboot this node is withdrawn: the machine was to go down, and is still here", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+                print_message("%s\n", rows[i].what);
+                fake_power_set_answer(r->power, &rows[i].answer);
+                for (unsigned round = 1; round <= 2; round++) {
+                        _cleanup_free_ char *id = NULL;
+
+                        strbuf_truncate(&r->lines, 0);
+                        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                        run(r, 2 * S);
+                        id = asked_id(r);
+                        grant(r, id, 3000);
+                        run(r, 5 * S);
+                        if (rows[i].stays) {
+                                assert_state(r, "Rebooting");
+                                assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0); /* too late */
+                                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0); /* the same */
+                                run(r, 40 * S + r->config.shutdown_max_usec);
+                                assert_state(r, "Rebooting");
+                        }
+                        run(r, 30 * S);
+                        assert_true(agent_rig_said(r, rows[i].said));
+                        assert_int_equal(fake_power_n_calls(r->power, "Reboot"), round);
+                        assert_given_up(r);
+                        run(r, 30 * USEC_PER_MINUTE);
+                        assert_int_equal(fake_power_n_calls(r->power, "Reboot"), round);
+                        assert_given_up(r);
+                }
+        }
+}
+
+/* The pure answer: a grant counts for its id alone, and not in the last half minute of its slot. */
+TEST_CASE(test_answer) {
+#define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define UNTIL "\"until\":\"2027-01-15T08:30:00Z\""
+        static const usec_t end = UINT64_C(1800001800) * S; /* 2027-01-15T08:30:00Z */
+        static const struct {
+                const char *text; /* NULL: no annotation */
+                usec_t server_usec;
+                RebootAnswer answer;
+                usec_t until;
+        } rows[] = {
+                { NULL, 0, REBOOT_ANSWER_NONE, 0 },
+                { "", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{", 0, REBOOT_ANSWER_NONE, 0 },
+                { "[]", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{\"id\":\"a\"}", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{\"id\":\"a\",\"until\":7}", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{\"id\":\"a\",\"until\":\"soon\"}", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{" UNTIL "}", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{\"id\":\"b\"," UNTIL "}", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{\"id\":\"a\"," UNTIL "}", 0, REBOOT_ANSWER_GRANTED, end },
+                { "{\"id\":\"a\"," UNTIL ",\"x\":\"" LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG "\"}", 0, REBOOT_ANSWER_NONE, 0 },
+                { "{\"id\":\"a\"," UNTIL ",\"sent\":true}", end - 31 * S, REBOOT_ANSWER_GRANTED, end },
+                { "{\"id\":\"a\"," UNTIL "}", end - 30 * S - 1, REBOOT_ANSWER_GRANTED, end },
+                { "{\"id\":\"a\"," UNTIL "}", end - 30 * S, REBOOT_ANSWER_RUN_OUT, end },
+                { "{\"id\":\"a\"," UNTIL "}", end + 30 * S, REBOOT_ANSWER_RUN_OUT, end },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KeyValue annotation = { (char *) GRANTED, (char *) rows[i].text };
+                KubeNode n = { .object.meta.annotations = { &annotation, rows[i].text ? 1 : 0 } };
+                usec_t until = 1;
+
+                print_message("%s\n", strempty(rows[i].text));
+                assert_int_equal(reboot_answer(&n, "a", rows[i].server_usec, &until), rows[i].answer);
+                assert_true(until == rows[i].until);
+        }
+}
+
+/* A request that this agent did not write stays while it may belong to a boot that has not ended its reboot. */
+TEST_CASE(test_left_over) {
+        static const struct {
+                const char *what, *request;
+                bool ready, own_boot, stays;
+        } rows[] = {
+                { "of an earlier boot, and the node is Ready", "{\\\"id\\\":\\\"x\\\",\\\"bootID\\\":\\\"b0\\\"}", true, true, false },
+                { "of an earlier boot, and the node is not Ready", "{\\\"id\\\":\\\"x\\\",\\\"bootID\\\":\\\"b0\\\"}", false, true, true },
+                { "of an earlier boot, and the kubelet has not reported this one", "{\\\"id\\\":\\\"x\\\",\\\"bootID\\\":\\\"b0\\\"}", true, false,
+                  true },
+                { "of this boot", "{\\\"id\\\":\\\"x\\\",\\\"bootID\\\":\\\"OWN\\\"}", false, true, false },
+                { "of no boot", "{\\\"id\\\":\\\"x\\\"}", false, true, false },
+                { "no JSON", "x", false, true, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                const char *own = strstr(rows[i].request, "OWN");
+                _cleanup_free_ char *request = own ? strf("%.*s%s%s", (int) (own - rows[i].request), rows[i].request, r->boot_id, own + 3)
+                                                   : strdup(rows[i].request);
+
+                print_message("%s\n", rows[i].what);
+                if (!rows[i].ready)
+                        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
+                run(r, 2 * USEC_PER_MINUTE);
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'" REQUEST "':'%s'}}%s}", request,
+                           rows[i].own_boot ? "" : ",'status':{'nodeInfo':{'bootID':'b0'}}");
+                run(r, 5 * S);
+                assert_int_equal(agent_rig_annotation(r, REQUEST) != NULL, rows[i].stays);
+        }
+}
+
 /* Before its Node was seen there is nothing to ask on. */
 TEST_CASE(test_too_early) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
@@ -279,6 +403,15 @@ TEST_CASE(test_slot_is_over) {
         }
 }
 
+/* Number of patches that wrote a request. */
+static size_t n_requests(AgentRig *r) {
+        size_t n = 0;
+
+        for (const char *at = strbuf_str(&r->patches); (at = strstr(at, "\"" REQUEST "\":\"")); at++)
+                n++;
+        return n;
+}
+
 /* By the coordinator's clock, too, it waits for its patience and no other time. */
 TEST_CASE(test_request_tells_the_time) {
         static const int off_sec[] = { 0, 3, -3, -7200, 7200, -10 * 365 * 24 * 3600 };
@@ -296,6 +429,8 @@ TEST_CASE(test_request_tells_the_time) {
                 assert_return_code(rfc3339_parse(fj_string(request, "until", NULL), &until), 0);
                 assert_in_range(until, expected - 5 * S, expected + 5 * S);
                 cJSON_Delete(request);
+                run(r, 5 * USEC_PER_MINUTE);
+                assert_int_equal(n_requests(r), off_sec[i] >= -10 && off_sec[i] <= 10 ? 1 : 2); /* written anew once, where it was wrong */
         }
 }
 
@@ -720,6 +855,9 @@ int main(void) {
                 cmocka_unit_test(test_no_repair),
                 cmocka_unit_test(test_granted),
                 cmocka_unit_test(test_logind_refuses),
+                cmocka_unit_test(test_logind_answers),
+                cmocka_unit_test(test_answer),
+                cmocka_unit_test(test_left_over),
                 cmocka_unit_test(test_too_early),
                 cmocka_unit_test(test_not_granted),
                 cmocka_unit_test(test_taken_back),
