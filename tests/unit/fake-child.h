@@ -17,7 +17,7 @@ typedef struct FakeChildAnswer {
 typedef struct FakeChildren {
         ChildRunner runner;
         Loop *loop;
-        FakeChildAnswer answers[16];
+        FakeChildAnswer answers[96];
         size_t n_answers;
         size_t n_started; /* also the next answer; past the last one a child never ends */
         List children;

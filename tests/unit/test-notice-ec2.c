@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "ec2-events.h"
 #include "fake-imds.h"
@@ -114,6 +115,8 @@ static void run(Lookout *l, usec_t usec) {
 
         while (virtual_time_step(l->time, until) > 0)
                 ;
+        if (l->source)
+                (void) assert_awake(l->loop, l->source->ops->next_wakeup, l->source);
 }
 
 static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "fake-child.h"
 #include "notice-exec.h"
@@ -81,6 +82,8 @@ static void run(Bench *b, usec_t usec) {
 
         while (virtual_time_step(b->time, until) > 0)
                 ;
+        if (b->source)
+                (void) assert_awake(b->loop, b->source->ops->next_wakeup, b->source);
 }
 
 static void put(Bench *b, const char *text) {
@@ -94,64 +97,127 @@ static void put(Bench *b, const char *text) {
 
 /* -- the form ------------------------------------------------------------------------------------ */
 
-TEST_CASE(test_list) {
-        static const struct {
-                const char *what, *body;
-                int r;
-                size_t n;
-                NoticeKind kind;
-                NoticeCertainty certainty;
-                const char *action, *announced; /* NULL: not said */
-        } rows[] = {
-                { "the least", "{\"id\":\"w\"}", 0, 1, NOTICE_MAINTENANCE, NOTICE_CERTAIN, "reboot", NULL },
-                { "all of it", "{\"id\":\"ups-1\",\"kind\":\"spot\",\"action\":\"terminate\",\"deadline\":\"2027-01-15T08:05:00Z\",\"x\":1}", 0,
-                  1, NOTICE_SPOT, NOTICE_CERTAIN, "terminate", "2027-01-15T08:05:00Z" },
-                { "advice", "[{\"id\":\"w\",\"advisory\":true}]", 0, 1, NOTICE_MAINTENANCE, NOTICE_ADVISORY, "reboot", NULL },
-                { "a kind of its own", "[{\"id\":\"w\",\"kind\":\"flood\"}]", 0, 1, NOTICE_MAINTENANCE, NOTICE_ADVISORY, "reboot", NULL },
-                { "a kind that people have", "[{\"id\":\"w\",\"kind\":\"manual\"}]", 0, 1, NOTICE_MAINTENANCE, NOTICE_ADVISORY, "reboot",
-                  NULL },
-                { "two", "[{\"id\":\"a\"},{\"id\":\"b\"}]", 0, 2, NOTICE_MAINTENANCE, NOTICE_CERTAIN, "reboot", NULL },
-                { "none", "[]", 0, 0, 0, 0, NULL, NULL },
-                { "one id for two", "[{\"id\":\"a\"},{\"id\":\"a\"}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "no id", "[{\"kind\":\"spot\"}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "an id with a blank", "[{\"id\":\"a b\"}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "an id that is a number", "[{\"id\":7}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "two words", "[{\"id\":\"a\",\"action\":\"go away\"}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "no time", "[{\"id\":\"a\",\"deadline\":\"soon\"}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "advice of another type", "[{\"id\":\"a\",\"advisory\":\"yes\"}]", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "half of it", "[{\"id\":\"a\"", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "nothing", "", -EBADMSG, 0, 0, 0, NULL, NULL },
-                { "a text", "\"a\"", -EBADMSG, 0, 0, 0, NULL, NULL },
-        };
+/* One line for each notice: id, kind, action, how certain, whether this machine may reboot early for it, and its time. A failure: why. */
+static char *print_list(Bench *b, const char *body, size_t size) {
         static const NoticeSourceOps ops = { .name = "file" };
         const NoticeSource source = { .ops = &ops };
+        NoticeSet known = { 0 }, list = { 0 };
+        _cleanup_strbuf_ StrBuf t = { 0 };
+        const char *why = NULL;
+        int r;
+
+        r = notice_list_parse(&source, b->loop, body, size, loop_now(b->loop), &known, &list, &why);
+        if (r < 0) {
+                assert_int_equal(r, -EBADMSG);
+                assert_int_equal(list.n, 0);
+                return strf("%s\n", why);
+        }
+        for (size_t i = 0; i < list.n; i++) {
+                const Notice *n = list.items[i];
+
+                assert_string_equal(n->source, "file");
+                strbuf_addf(&t, "%s %s %s%s%s", n->id, notice_kind_to_string(n->kind), n->action,
+                            n->certainty == NOTICE_ADVISORY ? " advice" : "", n->early == NOTICE_EARLY_MACHINE ? " early" : "");
+                assert_int_equal(n->deadline_usec == USEC_INFINITY, n->announced_usec == 0);
+                assert_int_equal(n->estimated, n->announced_usec > 0);
+                if (n->announced_usec > 0) {
+                        char announced[RFC3339_MAX], deadline[RFC3339_MAX];
+
+                        rfc3339_format(n->announced_usec, announced);
+                        rfc3339_format(loop_to_wall(b->loop, n->deadline_usec), deadline);
+                        strbuf_addf(&t, " %s until %s", announced, deadline);
+                }
+                strbuf_add(&t, "\n");
+        }
+        notice_set_done(&list);
+        return strbuf_steal(&t);
+}
+
+#define TEN "0123456789"
+#define ID128 TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "-_.:/@zZ"
+#define ACTION32 TEN TEN TEN "-z"
+
+TEST_CASE(test_list) {
+        static const char form[] = "a notice is a JSON object with texts id, kind, action and deadline, and advisory true or false\n";
+        static const char id[] = "a notice needs an id of letters, digits and -_.:/@ (128 at most)\n";
+        static const char action[] = "an action is one word of letters, digits and - (32 at most)\n";
+        static const char time[] = "a deadline is a time such as 2027-01-21T09:00:00Z\n";
+        static const struct {
+                const char *what, *body, *expected;
+        } rows[] = {
+                { "the least", "{\"id\":\"w\"}", "w maintenance reboot early\n" },
+                { "all of it", "{\"id\":\"ups-1\",\"kind\":\"spot\",\"action\":\"terminate\",\"deadline\":\"2027-01-15T08:05:00Z\",\"x\":1}",
+                  "ups-1 spot terminate 2027-01-15T08:05:00Z until 2027-01-15T08:05:00Z\n" },
+                { "a time that has passed", "{\"id\":\"w\",\"deadline\":\"2027-01-15T07:05:00Z\"}",
+                  "w maintenance reboot early 2027-01-15T07:05:00Z until 2027-01-15T08:00:00Z\n" },
+                { "advice", "[{\"id\":\"w\",\"advisory\":true}]", "w maintenance reboot advice\n" },
+                { "no advice", "[{\"id\":\"w\",\"advisory\":false,\"action\":\"stop\"}]", "w maintenance stop\n" },
+                { "a kind of its own", "[{\"id\":\"w\",\"kind\":\"flood\"}]", "w maintenance reboot advice\n" },
+                { "a kind that people have", "[{\"id\":\"w\",\"kind\":\"manual\"}]", "w maintenance reboot advice\n" },
+                { "a kind that shutdowns have", "[{\"id\":\"w\",\"kind\":\"shutdown\"}]", "w maintenance reboot advice\n" },
+                { "two", "[{\"id\":\"a\"},{\"id\":\"b\",\"kind\":\"scale-in\"}]", "a maintenance reboot early\nb scale-in reboot early\n" },
+                { "none", "[]", "" },
+                { "the longest texts", "{\"id\":\"" ID128 "\",\"action\":\"" ACTION32 "\"}", ID128 " maintenance " ACTION32 "\n" },
+                { "a longer id", "{\"id\":\"" ID128 "x\"}", id },
+                { "an empty id", "{\"id\":\"\"}", id },
+                { "no id", "[{\"kind\":\"spot\"}]", id },
+                { "an id with a blank", "[{\"id\":\"a b\"}]", id },
+                { "letters beside the alphabet", "[{\"id\":\"a[\"}]", id },
+                { "and below it", "[{\"id\":\"a`\"}]", id },
+                { "and above it", "[{\"id\":\"a{\"}]", id },
+                { "above the digits", "[{\"id\":\"a;\"}]", id },
+                { "a longer action", "{\"id\":\"a\",\"action\":\"" ACTION32 "x\"}", action },
+                { "an empty action", "{\"id\":\"a\",\"action\":\"\"}", action },
+                { "two words", "[{\"id\":\"a\",\"action\":\"go away\"}]", action },
+                { "a dot in an action", "[{\"id\":\"a\",\"action\":\"a.b\"}]", action },
+                { "no time", "[{\"id\":\"a\",\"deadline\":\"soon\"}]", time },
+                { "an id that is a number", "[{\"id\":7}]", form },
+                { "a kind that is a number", "[{\"id\":\"a\",\"kind\":7}]", form },
+                { "an action that is a number", "[{\"id\":\"a\",\"action\":7}]", form },
+                { "a time that is a number", "[{\"id\":\"a\",\"deadline\":7}]", form },
+                { "advice of another type", "[{\"id\":\"a\",\"advisory\":\"yes\"}]", form },
+                { "a list in a list", "[[]]", form },
+                { "a text", "\"a\"", form },
+                { "one id for two", "[{\"id\":\"a\"},{\"id\":\"a\"}]", "two notices with one id\n" },
+                { "a bad one behind a good one", "[{\"id\":\"a\"},{\"id\":\"\"}]", id },
+                { "a bad one before a good one", "[{\"id\":\"\"},{\"id\":\"a\"}]", id },
+                { "half of it", "[{\"id\":\"a\"", "no JSON\n" },
+                { "nothing", "", "no JSON\n" },
+        };
         Bench b;
 
         bench_init(&b);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                NoticeSet known = { 0 }, list = { 0 };
-                char announced[RFC3339_MAX] = "";
-                const char *why = NULL;
+                _cleanup_free_ char *text = print_list(&b, rows[i].body, strlen(rows[i].body));
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(notice_list_parse(&source, b.loop, rows[i].body, strlen(rows[i].body), loop_now(b.loop), &known, &list,
-                                                   &why),
-                                 rows[i].r);
-                assert_int_equal(list.n, rows[i].n);
-                assert_true(rows[i].r == 0 || why);
-                if (list.n > 0) {
-                        const Notice *n = list.items[0];
+                assert_string_equal(text, rows[i].expected);
+        }
+        bench_done(&b);
+}
 
-                        assert_int_equal(n->kind, rows[i].kind);
-                        assert_int_equal(n->certainty, rows[i].certainty);
-                        assert_string_equal(n->action, rows[i].action);
-                        assert_string_equal(n->source, "file");
-                        if (n->announced_usec > 0)
-                                rfc3339_format(n->announced_usec, announced);
-                        assert_string_equal(announced, strempty(rows[i].announced));
-                        assert_true((n->deadline_usec == USEC_INFINITY) == !rows[i].announced);
-                }
-                notice_set_done(&list);
+TEST_CASE(test_list_bounds) {
+        Bench b;
+
+        bench_init(&b);
+        for (unsigned more = 0; more <= 1; more++) {
+                _cleanup_strbuf_ StrBuf body = { 0 };
+                _cleanup_free_ char *many = NULL, *large = NULL;
+
+                for (unsigned i = 0; i < NOTICES_OF_FEED_MAX + more; i++)
+                        strbuf_addf(&body, "%s{\"id\":\"w-%u\"}", i > 0 ? "," : "[", i);
+                strbuf_add(&body, "]");
+                many = print_list(&b, body.data, body.size);
+                if (more)
+                        assert_string_equal(many, "more than 32 notices at once\n");
+                else
+                        assert_non_null(strstr(many, "w-31 maintenance reboot early\n"));
+                strbuf_truncate(&body, 0);
+                strbuf_add(&body, "{\"id\":\"w\"}");
+                while (body.size < 65536 + more)
+                        strbuf_add(&body, " ");
+                large = print_list(&b, body.data, body.size);
+                assert_string_equal(large, more ? "more than 64 KiB\n" : "w maintenance reboot early\n");
         }
         bench_done(&b);
 }
@@ -159,6 +225,11 @@ TEST_CASE(test_list) {
 /* -- the file ------------------------------------------------------------------------------------ */
 
 TEST_CASE(test_file) {
+        static const struct {
+                mode_t mode;
+                NoticePollResult result;
+        } modes[] = { { 0644, NOTICE_POLL_NOTICE }, { 0664, NOTICE_POLL_UNKNOWN }, { 0646, NOTICE_POLL_UNKNOWN },
+                      { 0600, NOTICE_POLL_NOTICE }, { 0755, NOTICE_POLL_NOTICE } };
         const NoticeFileOptions options = { .poll_usec = POLL };
         NoticeFileOptions o = options;
         Bench b;
@@ -195,6 +266,24 @@ TEST_CASE(test_file) {
                 run(&b, POLL);
                 assert_int_equal(b.result, NOTICE_POLL_UNKNOWN);
                 assert_non_null(strstr(b.why, "it is not root's"));
+                assert_return_code(chown(b.path, 0, 0), 0);
+        }
+        put(&b, "[{\"id\":\"a\"}]");
+        for (size_t i = 0; i < ELEMENTSOF(modes); i++) {
+                assert_return_code(chmod(b.path, modes[i].mode), 0);
+                run(&b, POLL);
+                assert_int_equal(b.result, modes[i].result);
+        }
+        for (unsigned more = 0; more <= 1; more++) {
+                _cleanup_strbuf_ StrBuf body = { 0 };
+
+                strbuf_add(&body, "[]");
+                while (body.size < 65536 + more)
+                        strbuf_add(&body, " ");
+                put(&b, body.data);
+                run(&b, POLL);
+                assert_int_equal(b.result, more ? NOTICE_POLL_UNKNOWN : NOTICE_POLL_NONE);
+                assert_int_equal(strstr(b.why, "larger than 64 KiB") != NULL, more);
         }
         assert_return_code(unlink(b.path), 0);
         assert_return_code(mkdir(b.path, 0755), 0);
@@ -275,12 +364,62 @@ TEST_CASE(test_exec) {
         bench_done(&b);
 }
 
+/* The command runs at its pace: from the end of a run to the next start. Failures in a row make it slower, and an answer ends that. */
+TEST_CASE(test_exec_pace) {
+        char *command[] = { (char *) (uintptr_t) "/opt/ups", NULL };
+        const NoticeExecOptions o = { .command = command, .node = "n1", .poll_usec = 10 * USEC_PER_SEC };
+        usec_t start;
+        Bench b;
+
+        bench_init(&b);
+        assert_return_code(notice_exec_new(&b.env, &o, on_look, &b, &b.source), 0);
+        for (unsigned i = 0; i < 90; i++)
+                fake_children_answer(b.children, (FakeChildAnswer){ .output = i < 20 || (i >= 45 && i < 65) ? "[]" : "no" });
+        b.source->ops->start(b.source);
+        start = virtual_time_now(b.time);
+        while (b.n_looks < 20)
+                run(&b, USEC_PER_SEC);
+        assert_int_equal(b.result, NOTICE_POLL_NONE);
+        assert_in_range(virtual_time_now(b.time) - start, 185 * USEC_PER_SEC, 201 * USEC_PER_SEC);
+        assert_string_equal(fake_children_env(b.children, "LANG"), "C.UTF-8");
+        assert_non_null(strstr(fake_children_env(b.children, "PATH"), "/usr/bin"));
+        for (unsigned round = 0; round < 2; round++) {
+                usec_t begun = virtual_time_now(b.time);
+                size_t n = b.n_looks;
+
+                while (b.n_looks < n + 3)
+                        run(&b, USEC_PER_SEC);
+                print_message("round %u: 3 failures in %llu s\n", round, (unsigned long long) ((virtual_time_now(b.time) - begun) / USEC_PER_SEC));
+                assert_in_range(virtual_time_now(b.time) - begun, 30 * USEC_PER_SEC, 60 * USEC_PER_SEC);
+                while (b.n_looks < n + 15)
+                        run(&b, USEC_PER_SEC);
+                n = b.n_looks;
+                run(&b, 400 * USEC_PER_SEC); /* eight polls apart, at most */
+                assert_in_range(b.n_looks - n, 5, 8);
+                n = b.n_looks;
+                notice_source_kick(b.source);
+                run(&b, USEC_PER_SEC / 10);
+                assert_int_equal(b.n_looks, n + 1);
+                if (round > 0)
+                        break;
+                while (b.n_looks < 65)
+                        run(&b, USEC_PER_SEC);
+                n = b.n_looks;
+                notice_source_kick(b.source); /* the command did not fail: the kick changes nothing */
+                run(&b, 5 * USEC_PER_SEC);
+                assert_int_equal(b.n_looks, n);
+        }
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_list),
+                cmocka_unit_test(test_list_bounds),
                 cmocka_unit_test(test_file),
                 cmocka_unit_test(test_file_clock),
                 cmocka_unit_test(test_exec),
+                cmocka_unit_test(test_exec_pace),
         };
         return cmocka_run_group_tests_name("notice-local", tests, NULL, NULL);
 }
