@@ -3,7 +3,7 @@
 
 /*
  * A draft of the next state of a NodeDisruptionBudget's charges: those that stand, and new ones while there
- * is room. The ledger writes it by one patch (budget-ledger.c).
+ * is room. The account of the budget writes it by one patch (budget-account.c).
  */
 
 #include "budget-math.h"
