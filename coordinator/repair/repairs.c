@@ -2,24 +2,17 @@
 #include "repairs.h"
 
 #include "coordinator-metrics.h"
-#include "hashmap.h"
 #include "heard-rule.h"
 #include "interruption.h"
 #include "log-catalog.h"
 #include "log.h"
-#include "machine-look.h"
 #include "marks.h"
 #include "pauses.h"
-#include "reboot-slots.h"
-#include "repair-brake.h"
-#include "repair-sight.h"
+#include "repair-case.h"
 #include "string-util.h"
-#include "termination-marks.h"
 #include "voluntary-deletes.h"
 
 #define LABEL_ZONE "topology.kubernetes.io/zone"
-/* What waits for our view or for room is looked at again after so long, whatever happens. */
-#define AGAIN_USEC (30 * USEC_PER_SEC)
 /* Watches that were down for less hide nothing that matters. */
 #define LOST_USEC (30 * USEC_PER_SEC)
 /* A Node whose deletion was accepted and does not show is deleted anew. */
@@ -38,42 +31,6 @@ const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
         [REPAIR_FAILED] = "failed",
 };
 
-/* The reboot that repairs a node:
- *
- *      NONE --a rule is due--> ASKED --why_taken_back()--> TAKEN_BACK --it holds no slot, or its repair ends--> NONE
- *       | ^                     |  |
- *       | +-------proved--------+  +--failed--> FAILED --well for five minutes, or its case ends--> NONE
- *       +--the node says no boot id---------------^
- */
-typedef enum RepairReboot {
-        REPAIR_REBOOT_NONE,
-        REPAIR_REBOOT_ASKED,
-        REPAIR_REBOOT_TAKEN_BACK, /* the request goes; the place is kept until it is sure that the machine is not rebooted for that */
-        REPAIR_REBOOT_FAILED,     /* rules that say Reboot are passed over */
-} RepairReboot;
-
-/* A node that some rule of its pool matches, or that was rebooted not long ago. */
-typedef struct Case {
-        char *node;
-        RepairSight *sight;
-        usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
-        usec_t not_before_usec; /* loop_now(): decide again at the earliest then; 0: at once */
-        RepairReboot reboot;
-        char *boot_id; /* that a reboot is to end; NULL in NONE and FAILED */
-        bool waits;    /* due, and held */
-        bool refused;  /* the API server refused its deletion last: its begin was counted and reported */
-        bool has_asked; /* its agent was seen to ask for the slot of this reboot */
-        usec_t well_usec;      /* loop_now(): since when it is well, after a reboot; USEC_INFINITY: it is not, or was not rebooted */
-        usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
-        usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
-        struct Repairs *owner;
-        MachineEnd *asked;  /* a question about its machine, under way (machine-look.h); NULL: none is */
-        usec_t asked_usec;  /* loop_now() */
-        MachineLook look;   /* the provider's last answer */
-        usec_t look_usec;   /* loop_now(): when that question was asked; 0: no answer yet */
-        char *look_problem; /* of MACHINE_LOOK_UNKNOWN: the provider's error */
-} Case;
-
 /* Why nodes of a pool are not repaired now: the first of them stands for all. */
 typedef struct Hold {
         char *pool;
@@ -82,22 +39,8 @@ typedef struct Hold {
         size_t n_more;
 } Hold;
 
-struct Repairs {
-        const TerminationContext *context;
-        WorkQueue *queue;
-        PoolStatuses *pool_statuses;
-        RepairBrake *brake;
-        Hashmap *cases; /* by node */
-        Hashmap *holds; /* by pool; those that are told */
-        bool stands;
-        usec_t heartbeat_usec; /* loop_now(): when one moved last; 0: none has */
-        usec_t lost_usec;      /* loop_now(): when the last of its watches went down */
-        usec_t healthy_usec;   /* loop_now(): since when the view is healthy, but for moments */
-        size_t n_asked;        /* questions about machines under way, as of this pass */
-};
-
 static void *case_free(void *p) {
-        Case *c = p;
+        RepairCase *c = p;
 
         machine_end_free(c->asked);
         free(c->look_problem);
@@ -115,21 +58,16 @@ static void *hold_free(void *p) {
         return mfree(h);
 }
 
-static usec_t now_of(const Repairs *r) {
-        return loop_now(r->context->env->loop);
-}
-
 static void mark_repairs(Repairs *r, usec_t at_usec) {
         if (at_usec == USEC_INFINITY)
                 return;
-        (void) work_queue_add_at(r->queue, REPAIRS_KEY, MAX(at_usec, now_of(r)));
+        (void) work_queue_add_at(r->queue, REPAIRS_KEY, MAX(at_usec, repairs_now(r)));
 }
 
 /* -- our view ------------------------------------------------------------------------------------------- */
 
-/* NULL: it is healthy; else what people may read. */
-static const char *view_trouble(const Repairs *r) {
-        usec_t now = now_of(r);
+const char *repairs_view_trouble(const Repairs *r) {
+        usec_t now = repairs_now(r);
 
         if (!r->stands || !cluster_view_synced(r->context->view))
                 return "this coordinator's own watches of the cluster are down";
@@ -140,15 +78,15 @@ static const char *view_trouble(const Repairs *r) {
 
 void repairs_view_changed(Repairs *r, bool stands) {
         if (!stands && r->stands)
-                r->lost_usec = now_of(r);
-        else if (stands && !r->stands && usec_sub(now_of(r), r->lost_usec) >= LOST_USEC)
-                r->healthy_usec = now_of(r);
+                r->lost_usec = repairs_now(r);
+        else if (stands && !r->stands && usec_sub(repairs_now(r), r->lost_usec) >= LOST_USEC)
+                r->healthy_usec = repairs_now(r);
         r->stands = stands;
-        mark_repairs(r, now_of(r));
+        mark_repairs(r, repairs_now(r));
 }
 
 static void on_heartbeat(Repairs *r) {
-        usec_t now = now_of(r);
+        usec_t now = repairs_now(r);
 
         if (r->heartbeat_usec == 0 || usec_sub(now, r->heartbeat_usec) > REPAIR_HEARTBEAT_USEC)
                 r->healthy_usec = now;
@@ -179,8 +117,8 @@ static usec_t born(const Repairs *r, const KubeNode *n, const KubeNodeClaim *cla
         return loop_from_wall(r->context->env->loop, MAX(n->object.meta.creation_usec, kube_node_ready_since(n)));
 }
 
-static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret) {
-        Case *c = new0(Case, 1);
+static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, RepairCase **ret) {
+        RepairCase *c = new0(RepairCase, 1);
         int k;
 
         if (!c)
@@ -201,7 +139,7 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
 }
 
 /* n: the node as it is now, of which no rule asks anything; NULL: it is gone, another, or of no pool. */
-static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
+static void case_drop(Repairs *r, RepairCase *c, const KubeNode *n) {
         bool waited = c->waits;
 
         /* Nobody follows its reboot any more; and the node has changed since a deletion was sent that the API server has not done. */
@@ -211,176 +149,26 @@ static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
         hashmap_remove(r->cases, c->node);
         case_free(c);
         if (waited)
-                mark_repairs(r, now_of(r));
+                mark_repairs(r, repairs_now(r));
 }
 
-static void mark_node(Repairs *r, const char *name, usec_t at_usec) {
+void repairs_mark_node(Repairs *r, const char *name, usec_t at_usec) {
         _cleanup_free_ char *key = strf("node/%s", name);
 
         if (!key || work_queue_add_at(r->queue, key, at_usec) < 0)
                 work_queue_note_lost(r->queue);
 }
 
-static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
-        RebootCase c = {};
-        bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
-                     c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
-
-        reboot_case_done(&c);
-        return holds;
-}
-
-static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
+bool repair_is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
         return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
                !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
                heard_is_awaited(n, loop_wall(r->context->env->loop)) ||
-               holds_reboot_slot(r, n);
+               repair_reboot_has_slot(r, n);
 }
 
-/* -- reboots -------------------------------------------------------------------------------------------- */
-
-static const char *reboot_asked_of(const KubeNode *n) {
-        return object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
-}
-
-/* The boot id that the node was asked to end, as its claim says; NULL: it was not, or was well for long enough since. */
-static const char *reboot_recorded_on(const KubeNodeClaim *claim) {
-        return claim ? object_meta_annotation(&claim->object.meta, ANNOTATION_REBOOTED_FOR_REPAIR) : NULL;
-}
-
-static bool was_rebooted(const KubeNode *n, const KubeNodeClaim *claim) {
-        const char *ended = reboot_recorded_on(claim);
-
-        return boot_id_differs(ended, n->boot_id);
-}
-
-static int case_judge(const Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, RepairVerdict *ret) {
-        repair_sight_set_rebooted(c->sight, c->reboot == REPAIR_REBOOT_FAILED || was_rebooted(n, claim));
-        return repair_sight_look(c->sight, pool, n, now_of(r), ret);
-}
-
-/* boot_id NULL: takes the annotation off. False: the write could not be sent. */
-static bool write_annotation(Repairs *r, const KubeNode *n, const char *what, const KubeKind *kind, const KubeObject *o, const char *annotation,
-                             const char *boot_id) {
-        _cleanup_free_ char *key = strf("node/%s", n->object.meta.name), *body = NULL;
-        ObjectWrite w = { .what = what,
-                          .target = { .kind = kind, .name = o->meta.name },
-                          .state = o->meta.resource_version,
-                          .reconcile_key = key };
-
-        if (!key || termination_annotation_patch(o, annotation, boot_id, &body) < 0) {
-                work_queue_note_lost(r->queue);
-                return false;
-        }
-        return body && object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
-}
-
-static bool write_request(Repairs *r, const KubeNode *n, const char *boot_id) {
-        return write_annotation(r, n, "write the request for a reboot on", &kube_node_kind, &n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id);
-}
-
-static bool write_record(Repairs *r, const KubeNode *n, const KubeNodeClaim *claim, const char *boot_id) {
-        return write_annotation(r, n, "write the reboot of a repair on", &kube_node_claim_kind, &claim->object, ANNOTATION_REBOOTED_FOR_REPAIR, boot_id);
-}
-
-static void see_rebooted(Repairs *r, const Case *c, const KubeNode *n, const KubeNodePool *pool) {
-        repair_brake_see_rebooted(r->brake, n->object.meta.uid, n->boot_id, kube_node_is_ready(n) && n->object.meta.deletion_usec == 0,
-                                  repair_sight_ails(c->sight, pool), now_of(r));
-}
-
-/* Why the reboot that was asked for is not to be any more; NULL: it is. */
-static const char *why_taken_back(const Repairs *r, const Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
-        if (was_rebooted(n, claim))
-                return "it was rebooted for that already, as its NodeClaim says";
-        if (!repair_sight_ails(c->sight, pool))
-                return "no rule of its NodePool asks for a repair any more";
-        if (repair_is_vetoed(n))
-                return "a person keeps the node from repair (" ANNOTATION_DO_NOT_REPAIR ", " ANNOTATION_KARPENTER_DO_NOT_REPAIR " or " ANNOTATION_UNMANAGED ")";
-        if (repair_is_cordoned_by_a_person(n))
-                return "the node was cordoned by a person or a tool, who may be at work on its machine";
-        if (!reboot_asked_of(n) && is_left_alone(r, n, claim))
-                return "the node is interrupted, being removed, or in a slot to reboot";
-        return NULL;
-}
-
-#define ASKED_AGAIN "It is asked again when that is over and a rule of its NodePool is due still"
-
-static void take_back(Repairs *r, Case *c, const KubeNode *n, const char *why) {
-        const char *late = holds_reboot_slot(r, n) ? ". It has a slot: a reboot that has begun by now goes on" : "";
-        EventObject o = event_object(&n->object);
-
-        c->reboot = REPAIR_REBOOT_TAKEN_BACK;
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair",
-                     "Not asking its agent any more to reboot it: %s%s. " ASKED_AGAIN, why, late);
-        log_event(r->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_REPAIR_REBOOT_TAKEN_BACK, LOG_FIELDS({ "NODE", c->node }),
-                  "Node %s: not asking its agent any more to reboot it: %s%s. " ASKED_AGAIN, c->node, why, late);
-}
-
-/* Ends the reboot. state: REPAIR_REBOOT_NONE or _FAILED. */
-static void end_reboot(Repairs *r, Case *c, RepairReboot state) {
-        c->reboot = state;
-        c->boot_id = mfree(c->boot_id);
-        c->not_before_usec = 0;
-        mark_node(r, c->node, now_of(r));
-}
-
-/* The claim says first that the node is rebooted. A leader whose view of the claim is old cannot write there, and asks for no reboot. */
-static void ask_agent(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim) {
-        if (!streq_ptr(reboot_recorded_on(claim), c->boot_id))
-                (void) write_record(r, n, claim, c->boot_id);
-        else if (!reboot_asked_of(n) && write_request(r, n, c->boot_id))
-                c->not_before_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
-}
-
-static bool asks_to_reboot(const Repairs *r, const KubeNode *n) {
-        RebootCase c = {};
-        bool asks = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
-                    c.request_state == REBOOT_REQUEST_WAITING || c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
-
-        reboot_case_done(&c);
-        return asks;
-}
-
-/* Follows the reboot that a node is asked for. */
-static void see_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
-        const char *why;
-
-        see_rebooted(r, c, n, pool);
-        c->has_asked = c->has_asked || asks_to_reboot(r, n);
-        if (!boot_id_equal(c->boot_id, n->boot_id))
-                return;
-        why = c->reboot == REPAIR_REBOOT_ASKED ? why_taken_back(r, c, n, claim, pool) : NULL;
-        if (why)
-                take_back(r, c, n, why);
-        if (c->reboot == REPAIR_REBOOT_ASKED)
-                ask_agent(r, c, n, claim);
-        else if (!holds_reboot_slot(r, n)) {
-                repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
-                end_reboot(r, c, REPAIR_REBOOT_NONE);
-                c->not_before_usec = usec_add(now_of(r), AGAIN_USEC); /* a veto may come and go often */
-        }
-}
-
-/* Removes the record of the reboot once the node has been well for REPAIR_PROOF_USEC: a later fault may be repaired by a reboot again. */
-static void forget_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
-        usec_t now = now_of(r), over;
-
-        if (!reboot_recorded_on(claim) || !kube_node_is_ready(n) || repair_sight_ails(c->sight, pool)) {
-                c->well_usec = USEC_INFINITY;
-                return;
-        }
-        c->well_usec = MIN(c->well_usec, now);
-        over = usec_add(c->well_usec, REPAIR_PROOF_USEC);
-        if (view_trouble(r))
-                over = MAX(over, usec_add(now, AGAIN_USEC));
-        if (now < over) {
-                mark_node(r, c->node, over);
-                return;
-        }
-        if (c->boot_id) /* its repair is about to be proved */
-                return;
-        c->reboot = REPAIR_REBOOT_NONE;
-        (void) write_record(r, n, claim, NULL);
+static int case_judge(const Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, RepairVerdict *ret) {
+        repair_sight_set_rebooted(c->sight, c->reboot == REPAIR_REBOOT_FAILED || repair_reboot_was_done(n, claim));
+        return repair_sight_look(c->sight, pool, n, repairs_now(r), ret);
 }
 
 /* -- nodes, as they are seen ---------------------------------------------------------------------------- */
@@ -394,7 +182,7 @@ void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
         bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
         const KubeNodePool *pool;
         RepairVerdict v;
-        Case *c;
+        RepairCase *c;
 
         if (same && new->heartbeat_usec > old->heartbeat_usec)
                 on_heartbeat(r);
@@ -409,20 +197,20 @@ void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
         if (c && c->boot_id && pool && streq(repair_sight_uid(c->sight), new->object.meta.uid)) {
                 if (case_judge(r, c, new, cluster_view_claim_of_node(r->context->view, new), pool, &v) < 0)
                         work_queue_note_lost(r->queue);
-                see_rebooted(r, c, new, pool);
+                repair_reboot_note(r, c, new, pool);
         }
         if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
-                                  is_well(new, pool), now_of(r)) < 0)
+                                  is_well(new, pool), repairs_now(r)) < 0)
                 work_queue_note_lost(r->queue);
         if (!same || is_well(old, pool) != is_well(new, pool))
-                mark_repairs(r, now_of(r));
+                mark_repairs(r, repairs_now(r));
 }
 
 /* was_there: before us. */
 static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
         const KubeNodeClaim *claim = cluster_view_claim_of_node(r->context->view, n);
         const KubeNodePool *pool = pool_of_node(r, n, claim);
-        Case *c = hashmap_get(r->cases, n->object.meta.name);
+        RepairCase *c = hashmap_get(r->cases, n->object.meta.name);
         RepairVerdict v = {};
         int k;
 
@@ -430,7 +218,7 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 case_drop(r, c, NULL);
                 c = NULL;
         }
-        if (!pool || (!c && !reboot_recorded_on(claim) && !repair_rules_match(pool, n)))
+        if (!pool || (!c && !repair_reboot_record(claim) && !repair_rules_match(pool, n)))
                 return;
         if (!c && case_new(r, n, was_there ? born(r, n, claim) : USEC_INFINITY, &c) < 0) {
                 work_queue_note_lost(r->queue);
@@ -440,10 +228,10 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
         if (k < 0)
                 work_queue_note_lost(r->queue);
         if (c->boot_id)
-                see_reboot(r, c, n, claim, pool);
+                repair_reboot_see(r, c, n, claim, pool);
         if (k >= 0)
-                forget_reboot(r, c, n, claim, pool);
-        if (k == REPAIR_SIGHT_CLEAR && !c->boot_id && !reboot_recorded_on(claim)) {
+                repair_reboot_forget(r, c, n, claim, pool);
+        if (k == REPAIR_SIGHT_CLEAR && !c->boot_id && !repair_reboot_record(claim)) {
                 case_drop(r, c, n);
                 return;
         }
@@ -454,36 +242,15 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                                    ? usec_sub(v.due_usec, v.rule->after_usec / 3)
                                    : USEC_INFINITY;
         if (c->waits || c->due_usec != USEC_INFINITY)
-                mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : MIN(c->due_usec, c->announce_usec));
-}
-
-/* The agent withdraws its request for a slot, and says that the Events tell why. */
-static void tell_new_leader(Repairs *r, const KubeNode *n) {
-        EventObject o = event_object(&n->object);
-
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair",
-                     "The request of an earlier leader to reboot this node is taken off. The coordinator that leads now counts the fault anew, and asks again if "
-                     "it lasts and the node was not rebooted for it");
-}
-
-/* Removes the request from the Node unless this leader still asks for that reboot. */
-static void tidy_request(Repairs *r, const KubeNode *n) {
-        const char *asked = reboot_asked_of(n);
-        const Case *c = hashmap_get(r->cases, n->object.meta.name);
-
-        if (!asked || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-            (c && boot_id_equal(c->boot_id, asked) && boot_id_equal(n->boot_id, asked) && c->reboot == REPAIR_REBOOT_ASKED))
-                return;
-        if (write_request(r, n, NULL) && !(c && c->boot_id))
-                tell_new_leader(r, n);
+                mark_repairs(r, c->due_usec == USEC_INFINITY ? repairs_now(r) : MIN(c->due_usec, c->announce_usec));
 }
 
 void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
-        Case *c = hashmap_get(r->cases, name);
+        RepairCase *c = hashmap_get(r->cases, name);
 
         if (n && n->object.meta.deletion_usec == 0) {
                 see_node(r, n, false);
-                tidy_request(r, n);
+                repair_reboot_tidy(r, n);
         } else if (c)
                 case_drop(r, c, NULL);
 }
@@ -504,7 +271,7 @@ static Hold *hold_take(Repairs *r, const char *pool) {
 }
 
 /* message: given away; NULL: want of memory. */
-static void hold_case(Repairs *r, Case *c, const KubeNodePool *pool, const char *reason, char *message) {
+static void hold_case(Repairs *r, RepairCase *c, const KubeNodePool *pool, const char *reason, char *message) {
         Hold *h = hold_take(r, pool->object.meta.name);
 
         c->waits = true;
@@ -537,7 +304,7 @@ static void tell_holds(Repairs *r) {
                 _cleanup_free_ char *more = h->n_more > 0 ? strf("%s; and %zu more nodes wait", h->message, h->n_more) : NULL;
 
                 if (!pool_statuses_set_repair_held(r->pool_statuses, h->pool, h->reason, more ? more : h->message))
-                        mark_repairs(r, usec_add(now_of(r), USEC_PER_SEC));
+                        mark_repairs(r, usec_add(repairs_now(r), USEC_PER_SEC));
                 else if (!h->reason) {
                         hashmap_remove(r->holds, h->pool);
                         hold_free(h);
@@ -550,7 +317,7 @@ static void tell_holds(Repairs *r) {
 /* The Node was deleted. */
 static void on_written(const char *name, const ApiError *error, void *userdata) {
         Repairs *r = userdata;
-        Case *c = hashmap_get(r->cases, name);
+        RepairCase *c = hashmap_get(r->cases, name);
 
         if (!error)
                 return;
@@ -562,7 +329,7 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
                         repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
                 }
         }
-        mark_repairs(r, usec_add(now_of(r), USEC_PER_SEC));
+        mark_repairs(r, usec_add(repairs_now(r), USEC_PER_SEC));
 }
 
 /* "its condition Ready is Unknown, NodeStatusUnknown, for 15min" */
@@ -570,7 +337,7 @@ static char *showing(const Repairs *r, const KubeNode *n, const RepairVerdict *v
         const Condition *k = kube_node_condition(n, v->rule->condition);
         char since[DURATION_MAX];
 
-        duration_format(usec_sub(now_of(r), v->since_usec) / USEC_PER_SEC * USEC_PER_SEC, since);
+        duration_format(usec_sub(repairs_now(r), v->since_usec) / USEC_PER_SEC * USEC_PER_SEC, since);
         return strf("its condition %s is %s%s%s, for %s", v->rule->condition, k ? condition_status_to_string(k->status) : "absent",
                     k && !isempty(k->reason) ? ", " : "", k ? strempty(k->reason) : "", since);
 }
@@ -591,12 +358,12 @@ static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
                   strempty(message));
 }
 
-static void note_begun(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+void repairs_note_begun(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
         tell_repair(r, n, pool, v);
 }
 
-static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
+static void repair_node(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
         _cleanup_free_ char *key = strf("node/%s", c->node);
         ObjectWrite w = { .what = "delete, to repair it, the",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
@@ -608,7 +375,7 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
         int k;
 
         /* A deletion that was not answered is sent again in its place. */
-        k = repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, now_of(r));
+        k = repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, repairs_now(r));
         if (!key || (k < 0 && k != -EEXIST)) {
                 work_queue_note_lost(r->queue);
                 return;
@@ -618,49 +385,10 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                         repair_brake_cancel(r->brake, n->object.meta.uid);
                 return;
         }
-        c->not_before_usec = usec_add(now_of(r), SENT_USEC);
+        c->not_before_usec = usec_add(repairs_now(r), SENT_USEC);
         if (k >= 0 && !c->refused)
-                note_begun(r, n, pool, v);
+                repairs_note_begun(r, n, pool, v);
         c->refused = false;
-}
-
-/* Its agent takes it from there. */
-static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
-        int k;
-
-        if (!n->boot_id) { /* nobody could tell that it has booted */
-                c->reboot = REPAIR_REBOOT_FAILED;
-                return;
-        }
-        if (reboot_asked_of(n)) /* an earlier request is being taken off */
-                return;
-        k = free_and_strdup(&c->boot_id, n->boot_id);
-        if (k >= 0)
-                k = repair_brake_begin(r->brake, n->object.meta.uid, n->boot_id, d, now_of(r));
-        if (k < 0 && k != -EEXIST) {
-                c->boot_id = mfree(c->boot_id);
-                work_queue_note_lost(r->queue);
-                return;
-        }
-        c->reboot = REPAIR_REBOOT_ASKED;
-        c->has_asked = false;
-        c->not_before_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
-        if (k >= 0)
-                note_begun(r, n, pool, v);
-        mark_node(r, c->node, now_of(r));
-}
-
-static void on_ended(const char *node_uid, bool proved, void *userdata);
-
-/* A reboot is under way: until it is proved or has failed its agent has to have asked for it. */
-static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
-        c->not_before_usec = usec_add(now_of(r), AGAIN_USEC);
-        if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
-                return;
-        if (c->reboot == REPAIR_REBOOT_ASKED && reboot_asked_of(n))
-                repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
-        else /* the request is not written yet, or not taken off */
-                mark_node(r, c->node, now_of(r));
 }
 
 static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
@@ -672,13 +400,13 @@ static char *full_domain_message(const char *node, const RepairDomains *d, const
 /* -- a machine that is not to be ended ------------------------------------------------------------------ */
 
 static void on_look(MachineEnd *m, void *userdata) {
-        const Case *c = userdata;
+        const RepairCase *c = userdata;
 
-        mark_repairs(c->owner, now_of(c->owner));
+        mark_repairs(c->owner, repairs_now(c->owner));
 }
 
 static void note_looks(Repairs *r) {
-        Case *c;
+        RepairCase *c;
 
         r->n_asked = 0;
         HASHMAP_FOREACH (c, r->cases) {
@@ -697,12 +425,12 @@ static void note_looks(Repairs *r) {
 }
 
 /* False: nothing names a machine. */
-static bool ask_for_look(Repairs *r, Case *c, const KubeNode *n) {
+static bool ask_for_look(Repairs *r, RepairCase *c, const KubeNode *n) {
         int k;
 
         if (r->n_asked >= LOOKS_MAX)
                 return true; /* an answer brings us back */
-        c->asked_usec = now_of(r);
+        c->asked_usec = repairs_now(r);
         k = machine_look_ask(r->context, n, on_look, c, &c->asked);
         if (k < 0)
                 work_queue_note_lost(r->queue);
@@ -711,11 +439,11 @@ static bool ask_for_look(Repairs *r, Case *c, const KubeNode *n) {
 }
 
 /* Returns true if the machine of a node that is not Ready may be ended. False: the provider has not answered yet, or the case is held. */
-static bool machine_may_end(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
+static bool machine_may_end(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool) {
         bool held, stands;
 
         held = c->look_usec > 0 && (c->look == MACHINE_LOOK_OFF || c->look == MACHINE_LOOK_UNKNOWN);
-        stands = c->look_usec > 0 && usec_sub(now_of(r), c->look_usec) <= (held ? OFF_USEC : RUNS_USEC);
+        stands = c->look_usec > 0 && usec_sub(repairs_now(r), c->look_usec) <= (held ? OFF_USEC : RUNS_USEC);
         if (!stands && !c->asked && !ask_for_look(r, c, n))
                 return true;
         if (held && c->look == MACHINE_LOOK_OFF)
@@ -734,20 +462,20 @@ static bool machine_may_end(Repairs *r, Case *c, const KubeNode *n, const KubeNo
 /* -- one case ------------------------------------------------------------------------------------------- */
 
 /* loop_now(): once it was announced. */
-static usec_t may_begin(const Case *c, const RepairVerdict *v) {
+static usec_t may_begin(const RepairCase *c, const RepairVerdict *v) {
         if (v->rule->action != REPAIR_ACTION_REPLACE)
                 return v->due_usec;
         return MAX(v->due_usec, usec_add(c->announced_usec, MIN(v->rule->after_usec / 3, ANNOUNCED_USEC)));
 }
 
-static void announce(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+static void announce(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         _cleanup_free_ char *shows = showing(r, n, v);
         char left[DURATION_MAX], after[DURATION_MAX];
         EventObject o = event_object(&n->object);
 
-        c->announced_usec = now_of(r);
+        c->announced_usec = repairs_now(r);
         c->announce_usec = USEC_INFINITY;
-        duration_format(usec_sub(usec_add(may_begin(c, v), USEC_PER_SEC - 1), now_of(r)) / USEC_PER_SEC * USEC_PER_SEC, left);
+        duration_format(usec_sub(usec_add(may_begin(c, v), USEC_PER_SEC - 1), repairs_now(r)) / USEC_PER_SEC * USEC_PER_SEC, left);
         duration_format(v->rule->after_usec, after);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepairAnnounced",
                      "If nothing changes, vesper deletes this Node in %s, to be replaced, and ends its machine: %s, and NodePool %s has that repaired "
@@ -756,18 +484,18 @@ static void announce(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool 
 }
 
 /* Returns true if it may begin as far as people are concerned: they were told, and have had the time to say no. */
-static bool is_announced(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+static bool is_announced(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         if (repair_brake_has(r->brake, repair_sight_uid(c->sight)))
                 return true;
         if (c->announced_usec == 0)
                 announce(r, c, n, pool, v);
-        if (now_of(r) >= may_begin(c, v))
+        if (repairs_now(r) >= may_begin(c, v))
                 return true;
         mark_repairs(r, may_begin(c, v));
         return false;
 }
 
-static bool may_replace(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
+static bool may_replace(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool) {
         if (kube_node_is_ready(n))
                 return voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY);
         return machine_may_end(r, c, n, pool);
@@ -778,7 +506,7 @@ static bool is_kept_by_people(const Repairs *r, const KubeNode *n, const KubeNod
         return pauses_is_paused(r->context->pauses, pool) || repair_is_cordoned_by_a_person(n);
 }
 
-static void hold_for_people(Repairs *r, Case *c, const KubeNodePool *pool) {
+static void hold_for_people(Repairs *r, RepairCase *c, const KubeNodePool *pool) {
         if (pauses_is_paused(r->context->pauses, pool))
                 hold_case(r, c, pool, "Paused",
                           strf("Node %s waits to be repaired: a person has paused removals (" ANNOTATION_PAUSED ")", c->node));
@@ -789,7 +517,7 @@ static void hold_for_people(Repairs *r, Case *c, const KubeNodePool *pool) {
                                c->node, c->node, c->node));
 }
 
-static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
+static void reconcile_case(Repairs *r, RepairCase *c, const char *trouble) {
         const KubeNode *n = cluster_view_node(r->context->view, c->node);
         const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(r->context->view, n) : NULL;
         const KubeNodePool *pool = n ? pool_of_node(r, n, claim) : NULL;
@@ -801,13 +529,13 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         if (!pool || !streq(n->object.meta.uid, repair_sight_uid(c->sight)))
                 return;
         if (c->boot_id) {
-                follow_reboot(r, c, n);
+                repair_reboot_await_request(r, c, n);
                 return;
         }
-        if (is_left_alone(r, n, claim) || case_judge(r, c, n, claim, pool, &v) != REPAIR_SIGHT_DUE)
+        if (repair_is_left_alone(r, n, claim) || case_judge(r, c, n, claim, pool, &v) != REPAIR_SIGHT_DUE)
                 return;
-        if (v.due_usec > now_of(r)) {
-                if (c->announce_usec <= now_of(r) && !trouble && !is_kept_by_people(r, n, pool))
+        if (v.due_usec > repairs_now(r)) {
+                if (c->announce_usec <= repairs_now(r) && !trouble && !is_kept_by_people(r, n, pool))
                         announce(r, c, n, pool, &v);
                 mark_repairs(r, v.due_usec);
                 return;
@@ -816,7 +544,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                                         [REPAIR_DOMAIN_ZONE] = object_meta_label(&n->object.meta, LABEL_ZONE),
                                         [REPAIR_DOMAIN_CONDITION] = v.rule->condition } };
         settled = usec_add(r->healthy_usec, MIN(v.rule->after_usec, REPAIR_SIGHT_USEC));
-        if (!trouble && now_of(r) < settled) {
+        if (!trouble && repairs_now(r) < settled) {
                 trouble = "this coordinator's view of the cluster has only just become whole";
                 mark_repairs(r, settled);
         }
@@ -827,40 +555,14 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         else if (!repair_brake_has(r->brake, n->object.meta.uid) && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
         else if (v.rule->action == REPAIR_ACTION_REBOOT)
-                reboot_node(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
+                repair_reboot_begin(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
         else if (is_announced(r, c, n, pool, &v) && may_replace(r, c, n, pool))
                 repair_node(r, c, n, pool, &d, &v);
 }
 
-static const char *why_reboot_failed(const Repairs *r, const Case *c, const KubeNode *n) {
-        if (!boot_id_equal(c->boot_id, n->boot_id))
-                return "It was rebooted to be repaired, and is not well: it is not Ready, or shows what a rule of its NodePool is about";
-        if (holds_reboot_slot(r, n))
-                return "It has a slot to reboot, and was not rebooted within half an hour: its agent waits for pods, of which its journal tells (journalctl -u vesper-agent)";
-        if (asks_to_reboot(r, n))
-                return "It was to be rebooted, and has not got a slot within half an hour. Events of the Node say why";
-        if (c->has_asked)
-                return "It was to be rebooted, and its agent has taken its request for a slot back: its journal says why (journalctl -u vesper-agent)";
-        return "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no";
-}
-
-static void tell_reboot_failed(Repairs *r, const Case *c) {
-        const KubeNode *n = cluster_view_node(r->context->view, c->node);
-        EventObject o;
-
-        if (!n)
-                return;
-        o = event_object(&n->object);
-        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
-                     "%s. It is not asked again for what it shows. If a rule of its NodePool with action Replace matches, that decides next; else the node stays "
-                     "as it is, and 'kubectl delete node %s' has it replaced",
-                     why_reboot_failed(r, c, n), c->node);
-        log_warning(r->context->env->log, "Node %s: %s", c->node, why_reboot_failed(r, c, n));
-}
-
-static void on_ended(const char *node_uid, bool proved, void *userdata) {
+void repairs_on_ended(const char *node_uid, bool proved, void *userdata) {
         Repairs *r = userdata;
-        Case *c;
+        RepairCase *c;
 
         metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
         if (proved)
@@ -876,13 +578,13 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
                         bool failed = !proved && c->reboot == REPAIR_REBOOT_ASKED;
 
                         if (failed)
-                                tell_reboot_failed(r, c);
-                        end_reboot(r, c, failed ? REPAIR_REBOOT_FAILED : REPAIR_REBOOT_NONE);
+                                repair_reboot_report_failed(r, c);
+                        repair_reboot_end(r, c, failed ? REPAIR_REBOOT_FAILED : REPAIR_REBOOT_NONE);
                 }
 }
 
 static int order_of_cases(const void *a, const void *b) {
-        const Case *x = *(const Case *const *) a, *y = *(const Case *const *) b;
+        const RepairCase *x = *(const RepairCase *const *) a, *y = *(const RepairCase *const *) b;
 
         if (x->due_usec != y->due_usec)
                 return x->due_usec < y->due_usec ? -1 : 1;
@@ -890,9 +592,9 @@ static int order_of_cases(const void *a, const void *b) {
 }
 
 /* Those that are due, or to be announced, the oldest first; the next time when one is. NULL: want of memory, or none. */
-static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
-        Case **list = hashmap_size(r->cases) > 0 ? new0(Case *, hashmap_size(r->cases)) : NULL;
-        Case *c;
+static RepairCase **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
+        RepairCase **list = hashmap_size(r->cases) > 0 ? new0(RepairCase *, hashmap_size(r->cases)) : NULL;
+        RepairCase *c;
 
         *ret_n = 0;
         *ret_next = USEC_INFINITY;
@@ -902,7 +604,7 @@ static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
                 usec_t at = MAX(MIN(c->due_usec, c->announce_usec), c->not_before_usec);
 
                 c->waits = false;
-                if (at > now_of(r))
+                if (at > repairs_now(r))
                         *ret_next = MIN(*ret_next, at);
                 else if (list)
                         list[(*ret_n)++] = c;
@@ -913,13 +615,13 @@ static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
 }
 
 void repairs_reconcile(Repairs *r) {
-        const char *trouble = view_trouble(r);
-        _cleanup_free_ Case **due = NULL;
+        const char *trouble = repairs_view_trouble(r);
+        _cleanup_free_ RepairCase **due = NULL;
         usec_t next, ends;
         size_t n;
 
         /* What is not seen neither proves nor fails. */
-        ends = trouble ? USEC_INFINITY : repair_brake_step(r->brake, now_of(r), on_ended, r);
+        ends = trouble ? USEC_INFINITY : repair_brake_step(r->brake, repairs_now(r), repairs_on_ended, r);
         due = due_cases(r, &n, &next);
         begin_holds(r);
         note_looks(r);
@@ -928,11 +630,11 @@ void repairs_reconcile(Repairs *r) {
         tell_holds(r);
         mark_repairs(r, MIN(next, ends));
         if (n > 0 || (trouble && repair_brake_n_under_way(r->brake) > 0))
-                mark_repairs(r, usec_add(now_of(r), AGAIN_USEC));
+                mark_repairs(r, usec_add(repairs_now(r), REPAIRS_AGAIN_USEC));
 }
 
 void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way) {
-        const Case *c;
+        const RepairCase *c;
 
         *ret_waiting = 0;
         HASHMAP_FOREACH (c, r->cases)
@@ -953,7 +655,7 @@ int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuse
         r->queue = queue;
         r->pool_statuses = pool_statuses;
         r->stands = cluster_view_healthy(context->view);
-        r->healthy_usec = now_of(r);
+        r->healthy_usec = repairs_now(r);
         k = repair_brake_new(&r->brake);
         if (k >= 0)
                 k = hashmap_new(HASHMAP_BORROW_KEYS, &r->cases);
@@ -978,7 +680,7 @@ Repairs *repairs_free(Repairs *r) {
 }
 
 void repairs_next_wakeup(const Repairs *r, Wakeups *w) {
-        const Case *c;
+        const RepairCase *c;
 
         HASHMAP_FOREACH (c, r->cases) {
                 usec_t at = MAX(MIN(c->due_usec, c->announce_usec), c->not_before_usec);
@@ -988,7 +690,7 @@ void repairs_next_wakeup(const Repairs *r, Wakeups *w) {
                 if (at == USEC_INFINITY)
                         continue;
                 wakeups_unfinished(w, "repair of node", c->node, c->waits ? "held" : "",
-                                   usec_add(usec_sub(at, now_of(r)), REPAIRS_WAKEUP_USEC));
+                                   usec_add(usec_sub(at, repairs_now(r)), REPAIRS_WAKEUP_USEC));
                 wakeups_key(w, r->queue, REPAIRS_KEY);
         }
         if (repair_brake_n_under_way(r->brake) == 0)
