@@ -179,6 +179,12 @@ static void on_look(const char *node, void *userdata) {
         mark(userdata, "node", node, 0);
 }
 
+static bool on_is_repaired(const char *node_uid, void *userdata) {
+        const Leading *l = userdata;
+
+        return repairs_has_deleted(l->repairs, node_uid);
+}
+
 static int hear_queue(Leading *l) {
         return queue_worker_new(&(QueueWorkerOptions){ .env = l->env,
                                                        .config = l->o.config,
@@ -234,6 +240,7 @@ static int make_rooms(Leading *l) {
                 .requeue = on_requeue,
                 .moved = on_moved,
                 .returns_of = on_returns_of,
+                .is_repaired = on_is_repaired,
                 .userdata = l,
                 .rate = &l->o.pace->terminations,
                 .progress = &l->o.pace->progress,

@@ -633,6 +633,10 @@ void repairs_reconcile(Repairs *r) {
                 mark_repairs(r, usec_add(repairs_now(r), REPAIRS_AGAIN_USEC));
 }
 
+bool repairs_has_deleted(const Repairs *r, const char *node_uid) {
+        return repair_brake_has(r->brake, node_uid); /* the deletion of a Node has ended its reboot */
+}
+
 void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way) {
         const RepairCase *c;
 

@@ -71,6 +71,8 @@ void repairs_see_node(Repairs *r, const char *name, const KubeNode *n);
 /* REPAIRS_KEY is due. */
 void repairs_reconcile(Repairs *r);
 
+/* Returns true if a repair has deleted the Node, and is neither proved nor failed. */
+bool repairs_has_deleted(const Repairs *r, const char *node_uid);
 /* Nodes that are to be repaired and wait, and repairs that are not proved yet. */
 void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way);
 /* Reports each unhealthy node for which a repair rule will be due, each describe of a machine, and the proof

@@ -40,6 +40,8 @@ typedef struct TerminationContext {
         void (*moved)(void *userdata);
         /* What the removal of this node knows of pods that come back (pod-returns.h); NULL: it is not being removed. Borrowed. */
         PodReturns *(*returns_of)(const char *node, void *userdata);
+        /* Returns true if this leader deleted the Node to repair it. */
+        bool (*is_repaired)(const char *node_uid, void *userdata);
         void *userdata;
         struct TokenBucket *rate;       /* node terminations: [Provider] TerminationsPerMinute= */
         struct TokenBucket *progress;   /* writes of pods left, over all claims and nodes */

@@ -159,17 +159,33 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
                      when, why);
 }
 
+/* Returns true if a repair deleted the Node: this leader's, or that of an earlier one, which a condition of the Node
+ * records. */
+static bool is_deleted_by_repair(const TerminationReport *r) {
+        Condition c;
+
+        return r->context->is_repaired(r->uid, r->context->userdata) ||
+               (late_status_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, &c) &&
+                streq_ptr(c.reason, CONDITION_REASON_REPAIR));
+}
+
+static const char *deletion_reason(const TerminationReport *r) {
+        return is_deleted_by_repair(r) ? CONDITION_REASON_REPAIR : CONDITION_REASON_ADMIN;
+}
+
 void termination_report_begins(TerminationReport *r, bool by_admin) {
+        const char *reason = by_admin ? deletion_reason(r) : CONDITION_REASON_COORDINATOR;
         Condition planned;
 
         if (late_status_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, &planned) &&
             planned.status == CONDITION_TRUE)
-                late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_FALSE,
-                                          by_admin ? CONDITION_REASON_ADMIN : CONDITION_REASON_COORDINATOR, "vesper-coordinator has begun to remove this node");
-        late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE,
-                                  by_admin ? CONDITION_REASON_ADMIN : CONDITION_REASON_COORDINATOR,
-                                  by_admin ? "vesper-coordinator removes this node: it was deleted"
-                                           : "vesper-coordinator removes this node: its machine is about to end");
+                late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_FALSE, reason,
+                                          "vesper-coordinator has begun to remove this node");
+        late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE, reason,
+                                  !by_admin ? "vesper-coordinator removes this node: its machine is about to end"
+                                  : streq(reason, CONDITION_REASON_REPAIR)
+                                          ? "vesper-coordinator removes this node: a repair deleted it"
+                                          : "vesper-coordinator removes this node: it was deleted");
 }
 
 void termination_report_cordoned(TerminationReport *r) {
@@ -365,7 +381,7 @@ void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *r
                 return;
         if (s)
                 claim_status_set_held(s, reason, message, loop_wall(r->context->env->loop));
-        late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_TRUE, CONDITION_REASON_ADMIN,
+        late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_TRUE, deletion_reason(r),
                                   "vesper-coordinator removes this node, which was deleted, as soon as nothing holds that up");
         if (!first) /* who uses a budget up, and how many wait, changes as it goes */
                 return;

@@ -693,6 +693,30 @@ TEST_CASE(test_new_leader) {
         assert_int_equal(n_repaired(r, 1), 1);
 }
 
+/* The condition of a Node that a repair deleted names the repair, also under the next leader. A person's deletion is an
+ * administrator's. */
+TEST_CASE(test_repair_is_the_cause) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        run(r, M);
+        rig_machine(r, "n0")->after = rig_machine(r, "n1")->after = INSTANCE_PRESENT;
+        silence(r, 0, 1);
+        run(r, SEEN + 16 * M);
+        assert_true(is_repaired(r, "n0"));
+        rig_delete_node(r, "n1");
+        run(r, M);
+        for (unsigned leader = 0; leader < 2; leader++) {
+                assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_MAINTENANCE_IN_PROGRESS), "True");
+                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_MAINTENANCE_IN_PROGRESS),
+                                    CONDITION_REASON_REPAIR);
+                assert_string_equal(rig_condition_reason(rig_node(r, "n1"), CONDITION_MAINTENANCE_IN_PROGRESS),
+                                    CONDITION_REASON_ADMIN);
+                if (leader == 0)
+                        change_leaders(r, 0);
+                run(r, 2 * M);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_slow_start),
@@ -720,6 +744,7 @@ int main(void) {
                 cmocka_unit_test(test_deletion_has_failed),
                 cmocka_unit_test(test_never_ready),
                 cmocka_unit_test(test_new_leader),
+                cmocka_unit_test(test_repair_is_the_cause),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

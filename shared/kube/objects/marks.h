@@ -106,6 +106,7 @@
 #define CONDITION_GRACEFUL_SHUTDOWN "GracefulNodeShutdownInProgress"
 /* ... but of the last three it is the cause, and whose they are the message says, which begins with the daemon's name. */
 #define CONDITION_REASON_ADMIN "AdminRequested"
+#define CONDITION_REASON_REPAIR "NodeRepair" /* the coordinator deleted the Node to replace it */
 #define CONDITION_REASON_WINDOW "MaintenanceWindow"
 #define CONDITION_REASON_SHUTDOWN "NodeShutdown"
 #define CONDITION_REASON_DRAINED "DrainCompleted"
