@@ -425,27 +425,30 @@ static void send(BudgetAccount *a, const BudgetDraft *d, const KubeNodeBudget *b
                 a->figures_usec = loop_now(l->env->loop);
 }
 
-/* Does the status say what we, who lead, see? */
-static bool figures_are_due(BudgetAccount *a, const KubeNodeBudget *b) {
+/* Returns true if the coordinator leads, and counts other figures than the status has. */
+static bool figures_differ(const BudgetAccount *a, const KubeNodeBudget *b) {
         BudgetFigures f;
-        usec_t due;
 
         if (!a->ledger->leads)
                 return false;
         f = budget_count(a->ledger->view, b);
-        if (budget_status_says(b, &f))
-                return false;
-        due = usec_add(a->figures_usec, FIGURES_USEC);
-        if (a->figures_usec > 0 && loop_now(a->ledger->env->loop) < due) {
-                timer_arm_earlier(a->timer, due);
-                return false;
-        }
-        return true;
+        return !budget_status_says(b, &f);
+}
+
+/* Returns true if figures may be written now. Else the timer of the account is armed for the time when they may. */
+static bool figures_are_due(BudgetAccount *a) {
+        usec_t due = usec_add(a->figures_usec, FIGURES_USEC);
+
+        if (a->figures_usec == 0 || loop_now(a->ledger->env->loop) >= due)
+                return true;
+        timer_arm_earlier(a->timer, due);
+        return false;
 }
 
 static void pump(BudgetAccount *a) {
         const KubeNodeBudget *b = budget_ledger_newest(a->ledger, a->name);
         BudgetDraft d;
+        bool differ;
 
         if (a->call)
                 return;
@@ -474,8 +477,11 @@ static void pump(BudgetAccount *a) {
         }
         account_serve_requests(a, &d, b);
         unpark(a, &d, &d.budget);
-        if (d.changed || figures_are_due(a, b))
+        differ = figures_differ(a, b);
+        if (d.changed || (differ && figures_are_due(a)))
                 send(a, &d, b);
+        else if (!differ) /* a patch without an answer was done, or nobody needs it any more */
+                a->failing = false;
         budget_draft_done(&d);
 }
 
