@@ -225,16 +225,14 @@ static void serve_request(BudgetAccount *a, BudgetDraft *d, BudgetRequest *r, co
         }
 }
 
+/* Serves each request that waits, or, while some are to be sent by themselves, the first of these that needs a patch. */
 static void account_serve_requests(BudgetAccount *a, BudgetDraft *d, const KubeNodeBudget *b) {
-        BudgetRequest *alone = NULL;
-
         LIST_FOREACH (r, &a->lists[BUDGET_REQUEST_WAITS], BudgetRequest, in_account)
-                if (r->is_alone && !alone)
-                        alone = r;
-        if (alone) {
-                serve_request(a, d, alone, b);
-                return;
-        }
+                if (r->is_alone) {
+                        serve_request(a, d, r, b);
+                        if (a->lists[BUDGET_REQUEST_SENT].size > 0)
+                                return;
+                }
         LIST_FOREACH (r, &a->lists[BUDGET_REQUEST_WAITS], BudgetRequest, in_account)
                 serve_request(a, d, r, b);
 }

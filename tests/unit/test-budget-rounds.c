@@ -170,6 +170,36 @@ TEST_CASE(test_room_for_one) {
         bench_done(&b);
 }
 
+/* Each charge of a refused patch is tried by itself. Meanwhile the room is gone: each request gets that answer at once. */
+TEST_CASE(test_refused_without_room) {
+        Answers answers = { .fault = { .status = 422, .delay_usec = 300 * USEC_PER_MSEC }, .n_left = 1 };
+        Asked *asks[3];
+        Bench b;
+
+        bench_init(&b, 6, "'maxUnavailable':3");
+        budget_ledger_follow(b.replicas[0].ledger);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                asks[i] = ask(&b, 1, node);
+        }
+        run(&b, 100 * USEC_PER_MSEC);
+        for (unsigned i = 3; i < 6; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                set_ready(&b, node, false);
+        }
+        run(&b, S);
+        for (unsigned i = 0; i < 3; i++) {
+                assert_int_equal(asks[i]->n_answers, 1);
+                assert_string_equal(budget_answer_names[asks[i]->answer], "refused");
+        }
+        assert_int_equal(answers.n_left, 0);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        bench_done(&b);
+}
+
 /* Two nodes are drained at once. The room that a drained node leaves is used only once. */
 TEST_CASE(test_drained_at_once) {
         Asked *asks[2];
@@ -320,6 +350,7 @@ int main(void) {
                 cmocka_unit_test(test_other_answers),
                 cmocka_unit_test(test_parked),
                 cmocka_unit_test(test_room_for_one),
+                cmocka_unit_test(test_refused_without_room),
                 cmocka_unit_test(test_drained_at_once),
                 cmocka_unit_test(test_two_changes),
                 cmocka_unit_test(test_generation),
