@@ -41,23 +41,21 @@ NodeChargeKind charge_kind_before(const BudgetHolders *h, const NodeCharge *c) {
         return _NODE_CHARGE_KIND_MAX;
 }
 
-static int see_charge(Hashmap *seen, const NodeCharge *c, usec_t now_usec, ChargeMemory **ret) {
+/* Returns the memory of the charge; NULL on ENOMEM. */
+static ChargeMemory *see_charge(Hashmap *seen, const NodeCharge *c, usec_t now_usec) {
         _cleanup_free_ char *key = charge_key(c->uid, c->holder);
         ChargeMemory *s = key ? hashmap_get(seen, key) : NULL;
 
         if (!key)
-                return -ENOMEM;
+                return NULL;
         if (!s) {
                 s = new0(ChargeMemory, 1);
-                if (!s || hashmap_put(seen, key, s) < 0) {
-                        free(s);
-                        return -ENOMEM;
-                }
+                if (!s || hashmap_put(seen, key, s) < 0)
+                        return mfree(s);
         }
         if (s->since_usec == 0 || s->time_usec != c->time_usec)
                 *s = (ChargeMemory) { .since_usec = now_usec, .time_usec = c->time_usec };
-        *ret = s;
-        return 0;
+        return s;
 }
 
 /* Notes since when the holder is missing. A view with a watch that is down does not show that. */
@@ -83,7 +81,6 @@ int charge_watch(Hashmap *seen, const ClusterView *view, const BudgetHolders *h,
         bool is_delete = c->kind == NODE_CHARGE_DELETE;
         ChargeFacts f = { .is_released = is_released };
         ChargeMemory *s;
-        int r;
 
         *ret_left_usec = USEC_INFINITY;
         *ret = CHARGE_FATE_STANDS;
@@ -93,9 +90,9 @@ int charge_watch(Hashmap *seen, const ClusterView *view, const BudgetHolders *h,
                         *ret = CHARGE_FATE_ENDS;
                 return 0;
         }
-        r = see_charge(seen, c, now_usec, &s);
-        if (r < 0)
-                return r;
+        s = see_charge(seen, c, now_usec);
+        if (!s)
+                return -ENOMEM;
         f.seen_usec = now_usec - s->since_usec;
         f.node_is_there = n && streq_ptr(n->object.meta.uid, c->uid);
         f.node_is_deleting = f.node_is_there && is_deleting(view, n);
