@@ -19,6 +19,13 @@
 #define REQUEST(boot, kind, until) \
         "'" ANNOTATION_SHUTDOWN_REQUEST "':'{\\'id\\':\\'a\\',\\'bootID\\':\\'" boot \
         "\\',\\'kind\\':\\'" kind "\\',\\'until\\':\\'" until "\\'}'"
+#define REQUEST_OF(id, event) \
+        "'" ANNOTATION_SHUTDOWN_REQUEST "':'{\\'id\\':\\'" id "\\',\\'bootID\\':\\'b1\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'" SOON \
+        "\\',\\'event\\':\\'" event "\\'}'"
+#define BYTES_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define BYTES_128 BYTES_64 BYTES_64
+#define BYTES_256 BYTES_128 BYTES_128
+#define BYTES_1024 BYTES_256 BYTES_256 BYTES_256 BYTES_256
 #define GRANT(id, until) \
         "'" ANNOTATION_SHUTDOWN_GRANTED "':'{\\'id\\':\\'" id "\\',\\'until\\':\\'" until "\\'}'"
 #define ASKED REQUEST("b1", "reboot", SOON)
@@ -58,6 +65,13 @@ static const RebootStandRow reboot_stand_rows[] = {
         { "... without a time", REQUEST("b1", "reboot", "tomorrow"), "", BOOT("b1"), NULL,
           REBOOT_REQUEST_INVALID, false },
         { "... that is no JSON", "'" ANNOTATION_SHUTDOWN_REQUEST "':'yes'", "", BOOT("b1"), NULL,
+          REBOOT_REQUEST_INVALID, false },
+        { "... with an id that is too long", REQUEST_OF(BYTES_128 "x", "e"), "", BOOT("b1"), NULL, REBOOT_REQUEST_INVALID,
+          false },
+        { "... with the longest event", REQUEST_OF("a", BYTES_256), "", BOOT("b1"), NULL, REBOOT_REQUEST_WAITING, false },
+        { "... with an event that is too long", REQUEST_OF("a", BYTES_256 "x"), "", BOOT("b1"), NULL,
+          REBOOT_REQUEST_INVALID, false },
+        { "... of more than 4096 bytes", REQUEST_OF("a", BYTES_1024 BYTES_1024 BYTES_1024 BYTES_1024), "", BOOT("b1"), NULL,
           REBOOT_REQUEST_INVALID, false },
         { "... of a node that is being deleted", ASKED,
           ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_REQUEST_LEAVING,

@@ -89,6 +89,25 @@ TEST_CASE(test_too_long) {
         }
 }
 
+/* The longest id is one that the coordinator can answer. */
+TEST_CASE(test_longest_id) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        RebootCase c;
+        KubeNode *n;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        n = node_of(pool, REQUEST_OF(BYTES_128, "e") "," GRANT(BYTES_128, SOON), "", BOOT("b1"));
+        assert_return_code(reboot_case_read(n, REBOOT_ROWS_NOW, SLOT, &c), 0);
+        assert_int_equal(c.request_state, REBOOT_REQUEST_HOLDS_SLOT);
+        assert_string_equal(c.id, BYTES_128);
+        assert_string_equal(c.event, "e");
+        assert_string_equal(c.boot_id, "b1");
+        assert_int_equal(c.granted_until_usec, REBOOT_ROWS_NOW + 600 * USEC_PER_SEC);
+        assert_false(c.by_cloud || c.is_sent || c.is_too_long);
+        reboot_case_done(&c);
+        kube_object_unref(&n->object);
+}
+
 TEST_CASE(test_order) {
         const RebootCase early = { .node = (char *) "z", .until_usec = 5 },
                          late = { .node = (char *) "a", .until_usec = 6 },
@@ -122,6 +141,7 @@ int main(void) {
                 cmocka_unit_test(test_stand),
                 cmocka_unit_test(test_interruptions),
                 cmocka_unit_test(test_too_long),
+                cmocka_unit_test(test_longest_id),
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_patch),
         };
