@@ -32,9 +32,9 @@ static void account_take(BudgetAccount *a, const Json *object, bool was_read) {
         r = kube_object_decode(&kube_node_budget_kind, object, kube_client_pool(a->ledger->client), &o);
         if (r < 0)
                 return;
+        a->was_read = was_read || (a->answered && a->was_read); /* the patch was made of what was read */
         budget_account_forget_answered(a);
         a->answered = (KubeNodeBudget *) o;
-        a->was_read = was_read;
 }
 
 /* -- accounts ------------------------------------------------------------------------------------------- */
@@ -491,7 +491,7 @@ static const char *const place_names[_BUDGET_REQUEST_PLACE_MAX] = {
 
 /* Returns true if the budget has a charge that may end without an event. The deletion of the Node ends a
  * DELETE charge once it has begun; each other charge ends by time, or with its holder. */
-static bool has_charge_to_watch(const BudgetLedger *l, const KubeNodeBudget *b) {
+static bool charges_have_next_wakeup(const BudgetLedger *l, const KubeNodeBudget *b) {
         for (size_t i = 0; i < b->n_charges; i++) {
                 const NodeCharge *c = b->charges + i;
                 const KubeNode *n = c->name ? cluster_view_node(l->view, c->name) : NULL;
@@ -524,7 +524,7 @@ void budget_account_next_wakeup(BudgetAccount *a, Wakeups *w) {
         }
         if (!a->ledger->leads)
                 return;
-        if (has_charge_to_watch(a->ledger, b)) {
+        if (charges_have_next_wakeup(a->ledger, b)) {
                 wakeups_unfinished(w, "charges of budget", a->name, "may end", BUDGET_LEDGER_WAKEUP_USEC);
                 wakeups_timer(w, a->timer);
                 wakeups_await(w, a->call);

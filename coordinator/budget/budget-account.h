@@ -42,7 +42,8 @@ typedef struct BudgetAccount {
         BudgetLedger *ledger;
         char *name;
         KubeNodeBudget *answered; /* newer than the view's; or NULL */
-        bool was_read;            /* it was read, so it is how the budget stands, though etcd was restored */
+        bool was_read;            /* it was read, or a patch of what was read: newer than the view's, whatever
+                                     its version says after a restore of etcd */
         KubeCall *call;
         bool reads;               /* the call does; or the next one is to */
         List lists[_BUDGET_REQUEST_PLACE_MAX]; /* of BudgetRequest.in_account */

@@ -552,7 +552,7 @@ CloudReboots *cloud_reboots_free(CloudReboots *c) {
 
 /* Returns true if the coordinator is to ask the cloud for the reboot now. False: the Node has to change
  * first, which the watch shows. */
-static bool is_due(const CloudReboot *x) {
+static bool reboot_has_next_wakeup(const CloudReboot *x) {
         const KubeNode *n = cluster_view_node(x->owner->context->view, x->node);
         _cleanup_(reboot_case_done) RebootCase of = { 0 };
         CloudRebootVerdict verdict;
@@ -568,7 +568,7 @@ void cloud_reboots_next_wakeup(const CloudReboots *c, Wakeups *w) {
         const CloudReboot *x;
 
         HASHMAP_FOREACH (x, c->map) {
-                if (!is_due(x))
+                if (!reboot_has_next_wakeup(x))
                         continue;
                 wakeups_unfinished(w, "reboot by the cloud of node", x->node,
                                    x->marking ? "marking" : x->marked ? "marked" : "",

@@ -830,7 +830,7 @@ RebootGrants *reboot_grants_free(RebootGrants *g) {
 
 /* Returns true if the next grant waits for a newer version of a waiting Node: a write to the Node is under
  * way, the watch has a newer version than the entry, or a stale grant is to be removed first. */
-static bool line_awaits_node(const RebootGrants *g) {
+static bool line_has_next_wakeup(const RebootGrants *g) {
         const Entry *e;
 
         HASHMAP_FOREACH (e, g->entries) {
@@ -846,7 +846,7 @@ static bool line_awaits_node(const RebootGrants *g) {
 
 void reboot_grants_next_wakeup(const RebootGrants *g, Wakeups *w) {
         bool is_free = !g->sent && count_held(g) < g->context->config->max_concurrent_reboots;
-        bool is_awaited = g->call || g->asked || line_awaits_node(g);
+        bool is_awaited = g->call || g->asked || line_has_next_wakeup(g);
         const Entry *e;
 
         HASHMAP_FOREACH (e, g->entries) {

@@ -8,6 +8,12 @@
 
 #define S USEC_PER_SEC
 
+/* Changes whether another node is Ready, so that the ledger evaluates the budget. */
+static void poke(Bench *b) {
+        set_ready(b, "n5", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n5")));
+        run(b, 2 * S);
+}
+
 /* -- other answers -------------------------------------------------------------------------------------- */
 
 /* The answer to the first n patches of a status. */
@@ -89,6 +95,7 @@ TEST_CASE(test_other_answers) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Answers answers = { .fault = rows[i].fault };
+                uint64_t before;
                 Bench b;
 
                 print_message("  %s\n", rows[i].what);
@@ -102,17 +109,129 @@ TEST_CASE(test_other_answers) {
                         play_answers(&b, rows + i, &answers, node);
                 }
                 assert_int_equal(n_charges(&b, "b1"), 3);
+                print_message("    the budget allows none any more\n");
+                fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'spec':{'maxUnavailable':0}}");
+                run(&b, S);
+                before = n_patches(&b);
+                assert_int_equal(answer_of(&b, ask(&b, 1, "n3")), BUDGET_REFUSED);
+                assert_int_equal(n_patches(&b), before);
                 bench_done(&b);
         }
 }
 
-/* -- what waits ----------------------------------------------------------------------------------------- */
+/* The API server refuses the content of a patch for good, or the moment is wrong: then the ledger tries again. */
+TEST_CASE(test_refusals) {
+        static const struct {
+                unsigned status;
+                bool is_final;
+        } rows[] = { { 400, true }, { 403, true }, { 404, false }, { 405, true }, { 408, false }, { 409, false },
+                     { 413, true }, { 422, true }, { 429, false }, { 499, true }, { 500, false }, { 503, false } };
 
-/* Changes whether another node is Ready, so that the ledger evaluates the budget. */
-static void poke(Bench *b) {
-        set_ready(b, "n5", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n5")));
-        run(b, 2 * S);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Answers answers = { .fault = { .status = rows[i].status, .message = "so it is" }, .n_left = 1 };
+                uint64_t before;
+                Asked *a;
+                Bench b;
+
+                print_message("  %u\n", rows[i].status);
+                bench_init(&b, 5, "'maxUnavailable':4");
+                budget_ledger_follow(b.replicas[0].ledger);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
+                before = n_patches(&b);
+                a = ask_as(&b, 1, "n0", (BudgetAsk) { .timeout_usec = 60 * S });
+                run(&b, 5 * S);
+                assert_int_equal(a->n_answers, 1);
+                assert_string_equal(budget_answer_names[a->answer], rows[i].is_final ? "unknown" : "admitted");
+                assert_int_equal(n_patches(&b) - before, rows[i].is_final ? 1 : 2);
+                assert_int_equal(n_charges(&b, "b1"), rows[i].is_final ? 0 : 1);
+                if (rows[i].is_final) {
+                        _cleanup_free_ char *text = MUST(strf("(HTTP %u): so it is", rows[i].status));
+
+                        assert_non_null(strstr(a->message, text));
+                }
+                assert_int_equal(n_warnings(&b), rows[i].status == 404 || rows[i].status == 409 ? 0 : 1);
+                bench_done(&b);
+        }
 }
+
+/* The ledger forgets a release once its charge is gone: the same holder is charged again, by another replica. */
+TEST_CASE(test_charged_again) {
+        Bench b;
+
+        bench_init(&b, 6, "'maxUnavailable':3");
+        for (unsigned round = 0; round < 2; round++) {
+                assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+                assert_charge(&b, "n0", "DELETE alice");
+                poke(&b);
+                assert_charge(&b, "n0", "DELETE alice");
+                release(&b, 0, "n0", "alice");
+                run(&b, S);
+                assert_charge(&b, "n0", "");
+        }
+        bench_done(&b);
+}
+
+static void refuse_lists(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        if ((q->verb == FAKE_LIST || q->verb == FAKE_WATCH) && q->resource && q->resource->id == FAKE_NDBS)
+                ret_fault->status = 503;
+}
+
+/* etcd was restored, and versions count from an earlier number. The view has the state of before for a while: the
+ * ledger goes by what it reads, and after that by the view again. */
+TEST_CASE(test_restored) {
+        _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+        FakeApi *api;
+        uint64_t before;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        api = fake_cluster_api(b.w.cluster);
+        budget_ledger_follow(b.replicas[0].ledger);
+        backup = fake_store_backup(fake_cluster_store(b.w.cluster));
+        for (unsigned i = 0; i < 20; i++)
+                fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'metadata':{'annotations':{'x':'%u'}}}", i);
+        run(&b, S);
+        fake_api_set_fault(api, refuse_lists, NULL);
+        fake_cluster_restore(b.w.cluster, backup, 0, 100 * USEC_PER_MSEC);
+        run(&b, S);
+        for (unsigned i = 0; i < 2; i++) {
+                before = n_patches(&b);
+                assert_int_equal(answer_of(&b, ask(&b, 1, i ? "n1" : "n0")), BUDGET_ADMITTED);
+                assert_int_equal(n_charges(&b, "b1"), 1 + (int) i);
+                assert_int_equal(n_patches(&b) - before, i ? 1 : 2);
+        }
+        print_message("  the view has it, and what comes after\n");
+        fake_api_set_fault(api, NULL, NULL);
+        run(&b, 60 * S);
+        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'metadata':{'generation':2},'spec':{'maxUnavailable':2}}");
+        run(&b, S);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n2")), BUDGET_REFUSED);
+        assert_int_equal(n_charges(&b, "b1"), 2);
+        bench_done(&b);
+}
+
+/* etcd was restored, and has lost a charge that the view did not have yet: the node is charged again. */
+TEST_CASE(test_restored_after_a_charge) {
+        _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        budget_ledger_follow(b.replicas[0].ledger);
+        backup = fake_store_backup(fake_cluster_store(b.w.cluster));
+        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'metadata':{'annotations':{'x':'y'}}}");
+        run(&b, S);
+        fake_api_mute(fake_cluster_api(b.w.cluster), FAKE_NDBS, usec_add(loop_now(b.w.loop), 10 * S));
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_charge(&b, "n0", "DELETE alice");
+        fake_cluster_restore(b.w.cluster, backup, 0, 100 * USEC_PER_MSEC);
+        run(&b, 60 * S);
+        assert_charge(&b, "n0", "");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_charge(&b, "n0", "DELETE alice");
+        bench_done(&b);
+}
+
+/* -- what waits ----------------------------------------------------------------------------------------- */
 
 /* A request that has to wait is told the reason at once and then each minute, not more often if the ledger
  * evaluates the budget all the time. */
@@ -348,6 +467,10 @@ TEST_CASE(test_taken_over_without_leader) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_other_answers),
+                cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_charged_again),
+                cmocka_unit_test(test_restored),
+                cmocka_unit_test(test_restored_after_a_charge),
                 cmocka_unit_test(test_parked),
                 cmocka_unit_test(test_room_for_one),
                 cmocka_unit_test(test_refused_without_room),

@@ -284,6 +284,68 @@ TEST_CASE(test_selectors) {
         }
 }
 
+/* Returns the conditions of the budget, each as "TYPE STATUS REASON: MESSAGE". Free it. */
+static char *conditions_of(Bench *b, const char *budget) {
+        _cleanup_strbuf_ StrBuf text = { 0 };
+        const cJSON *c;
+
+        cJSON_ArrayForEach(c, fj_get(status(b, budget), "conditions", NULL))
+                strbuf_addf(&text, "%s %s %s%s%s\n", fj_string(c, "type", NULL), fj_string(c, "status", NULL),
+                            fj_string(c, "reason", NULL), fj_string(c, "message", NULL) ? ": " : "",
+                            strempty(fj_string(c, "message", NULL)));
+        return strbuf_steal(&text);
+}
+
+/* The conditions of a budget that changes: each is written once, and its time is that of its last change of status. */
+TEST_CASE(test_conditions) {
+        static const struct {
+                const char *amount, *conditions;
+                const char *since; /* letters: the conditions whose status changes */
+        } rows[] = {
+                { "'maxUnavailable':1", "DisruptionAllowed True SufficientNodes\nInvalid False Valid\n", "dis" },
+                { "'maxUnavailable':2", "DisruptionAllowed True SufficientNodes\nInvalid False Valid\n", "" },
+                { "'maxUnavailable':0", "DisruptionAllowed False AllowsNone\nInvalid False Valid\n", "d" },
+                { "'maxUnavailable':null,'minAvailable':'80%'",
+                  "DisruptionAllowed False PercentageOfFewerNodes\nInvalid False Valid\n", "" },
+                { "'minAvailable':null,'maxUnavailable':'x'",
+                  "DisruptionAllowed False InvalidAmount\nInvalid True InvalidSpec: ", "i" },
+                { "'maxUnavailable':1", "DisruptionAllowed True SufficientNodes\nInvalid False Valid\n", "di" },
+        };
+        static const char *const types[] = { "DisruptionAllowed", "Invalid", "SelectorOpenToKubelets" };
+        char since[ELEMENTSOF(types)][RFC3339_MAX];
+        Bench b;
+
+        bench_init(&b, 3, rows[0].amount);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *conditions = NULL;
+                char now[RFC3339_MAX];
+
+                print_message("  %s\n", rows[i].amount);
+                if (i > 0)
+                        run(&b, 17 * USEC_PER_SEC);
+                rfc3339_format(loop_wall(b.w.loop), now);
+                if (i > 0) {
+                        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'metadata':{'generation':%zu},'spec':{%s}}", i + 1,
+                                   rows[i].amount);
+                        run(&b, 500 * USEC_PER_MSEC);
+                }
+                conditions = conditions_of(&b, "b1");
+                assert_non_null(startswith(conditions, rows[i].conditions));
+                assert_non_null(strstr(conditions, "SelectorOpenToKubelets True LabelOfKubelet: A kubelet may set "));
+                for (size_t k = 0; k < ELEMENTSOF(types); k++) {
+                        const char *at = fj_string(fj_find(fj_get(status(&b, "b1"), "conditions", NULL), "type", types[k]),
+                                                   "lastTransitionTime", NULL);
+
+                        if (i == 0)
+                                strcpy(since[k], at);
+                        else if (strchr(rows[i].since, "dis"[k]))
+                                strcpy(since[k], now);
+                        assert_string_equal(at, since[k]);
+                }
+        }
+        bench_done(&b);
+}
+
 /* Plays the row's node beside a second node, one of which may be unavailable. The column `ending` is not
  * played: the ledger does not use it. */
 TEST_CASE(test_nodes) {
@@ -440,7 +502,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim),   cmocka_unit_test(test_renewal),   cmocka_unit_test(test_claim_without_charge),
                 cmocka_unit_test(test_fate),    cmocka_unit_test(test_figures),   cmocka_unit_test(test_selectors),
-                cmocka_unit_test(test_nodes),   cmocka_unit_test(test_sentences), cmocka_unit_test(test_held),
+                cmocka_unit_test(test_conditions), cmocka_unit_test(test_nodes),   cmocka_unit_test(test_sentences), cmocka_unit_test(test_held),
         };
 
         return cmocka_run_group_tests_name("budget-rows", tests, NULL, NULL);
