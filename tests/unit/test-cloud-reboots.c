@@ -7,6 +7,7 @@
  * name several machines. */
 
 #define S USEC_PER_SEC
+#define M USEC_PER_MINUTE
 #define SETTLED (60 * S) /* the half minute of a new leader, and a list */
 
 static CoordinatorRig *new_rig(unsigned n_nodes) {
@@ -216,6 +217,78 @@ TEST_CASE(test_pace) {
         assert_int_equal(n_reboots(r, "n0"), 2);
 }
 
+/* Asks by itself for the event, and runs for so long. */
+static void ask_and_run(CoordinatorRig *r, const char *node, unsigned k, const char *event, usec_t usec) {
+        drain(r, node, event, "Drained");
+        ask_itself(r, node, k, event);
+        rig_run(r, usec);
+}
+
+/* Another Node of the same name and machine. */
+static void add_node_again(CoordinatorRig *r, const char *node) {
+        _cleanup_free_ char *instance = rig_instance(node);
+
+        fake_add_node(r->cluster, node, ZONE, instance, POOL);
+        rig_run(r, 20 * S);
+}
+
+/* The leader remembers each node apart, for as long as its Node is there and ten minutes more. A Node that was made
+ * anew has the pace of the old one, and its own events. */
+TEST_CASE(test_memory) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(4);
+        unsigned k = 0;
+
+        ask_and_run(r, "n0", k++, "e", M);
+        assert_int_equal(n_reboots(r, "n0"), 1);
+        rig_run(r, 12 * M);
+        ask_and_run(r, "n1", k++, "e", M);
+        assert_int_equal(n_reboots(r, "n1"), 1);
+        print_message("  another node's request took nothing from it\n");
+        ask_and_run(r, "n0", k++, "e", 12 * M);
+        assert_int_equal(n_reboots(r, "n0"), 1);
+        assert_true(rig_event_says(r, "n0", "MachineNotRebooted", "Asks for the announced reboot e once more"));
+
+        print_message("  made anew within its ten minutes, which are kept\n");
+        ask_and_run(r, "n0", k++, "f", M);
+        assert_int_equal(n_reboots(r, "n0"), 2);
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, S);
+        ask_and_run(r, "n2", k++, "e", M);
+        add_node_again(r, "n0");
+        ask_and_run(r, "n0", k++, "f", M);
+        assert_int_equal(n_reboots(r, "n0"), 2);
+        assert_true(rig_event_says(r, "n0", "MachineNotRebooted", "less than ten minutes ago"));
+        rig_run(r, 9 * M);
+        assert_int_equal(n_reboots(r, "n0"), 3);
+        print_message("  gone for longer than that: forgotten\n");
+        rig_run(r, 12 * M);
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, S);
+        ask_and_run(r, "n3", k++, "e", M);
+        add_node_again(r, "n0");
+        ask_and_run(r, "n0", k++, "f", M);
+        assert_int_equal(n_reboots(r, "n0"), 4);
+}
+
+/* Of each node the last sixteen events are kept. */
+TEST_CASE(test_events_kept) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        unsigned k = 0;
+
+        for (; k < 17; k++) {
+                _cleanup_free_ char *event = MUST(strf("e%u", k));
+
+                ask_and_run(r, "n0", k, event, 11 * M);
+                assert_int_equal(n_reboots(r, "n0"), k + 1);
+        }
+        ask_and_run(r, "n0", k++, "e1", 11 * M);
+        assert_int_equal(n_reboots(r, "n0"), 17);
+        ask_and_run(r, "n0", k++, "e16", 11 * M);
+        assert_int_equal(n_reboots(r, "n0"), 17);
+        ask_and_run(r, "n0", k++, "e0", 11 * M);
+        assert_int_equal(n_reboots(r, "n0"), 18);
+}
+
 /* -- acknowledgements ----------------------------------------------------------------------------------- */
 
 #define SET "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/pool/virtualMachines/"
@@ -296,7 +369,7 @@ TEST_CASE(test_ack) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_once),     cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_trouble),
-                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several), cmocka_unit_test(test_pace), cmocka_unit_test(test_ack),
+                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several), cmocka_unit_test(test_pace), cmocka_unit_test(test_memory), cmocka_unit_test(test_events_kept), cmocka_unit_test(test_ack),
         };
 
         return cmocka_run_group_tests_name("cloud-reboots", tests, NULL, NULL);

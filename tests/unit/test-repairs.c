@@ -424,8 +424,11 @@ TEST_CASE(test_rebooted_before_this_leader) {
         set_deadlock(r, "n0", "True");
         run(r, 2 * M);
         assert_string_equal(mark_of(r, "n0"), "b0");
+        assert_false(rig_event_says(r, "n0", "NodeRepair", "The request of an earlier leader"));
         print_message("  a leader who finds that it was not rebooted asks again\n");
         change_leaders(r, 0);
+        assert_null(mark_of(r, "n0"));
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "The request of an earlier leader to reboot this node is taken off"));
         run(r, 2 * M);
         assert_string_equal(mark_of(r, "n0"), "b0");
         print_message("  one who finds that it was does not\n");
