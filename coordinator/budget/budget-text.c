@@ -105,7 +105,7 @@ char *budget_text_refusal(const KubeNodeBudget *b, const BudgetFigures *f, const
         text_figures(&s, b, f, amount);
         text_advice(&advice, b, f, users, begun);
         size = s.size + advice.size;
-        text_users(&s, users, size < BUDGET_TEXT_BYTES_MAX ? BUDGET_TEXT_BYTES_MAX - size : 0);
+        text_users(&s, users, BUDGET_TEXT_BYTES_MAX - MIN(size, BUDGET_TEXT_BYTES_MAX));
         strbuf_add(&s, strbuf_str(&advice));
         if (advice.failed)
                 return NULL;

@@ -89,6 +89,7 @@ TEST_CASE(test_idempotent) {
 }
 
 TEST_CASE(test_passes) {
+        uint64_t before;
         Asked *a;
         Bench b;
 
@@ -107,6 +108,22 @@ TEST_CASE(test_passes) {
         a = ask_as(&b, 1, "n1", (BudgetAsk){ .dry_run = true });
         assert_int_equal(answer_of(&b, a), BUDGET_ADMITTED);
         assert_int_equal(n_charges(&b, "b1"), 0);
+        print_message("  ... also where another holder has charged the node, and where no room is left\n");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_ADMITTED);
+        before = n_patches(&b);
+        for (size_t i = 0; i < 3; i++) {
+                const char *node = i == 2 ? "n2" : "n1";
+                const BudgetAsk dry = { .kind = i == 0 ? NODE_CHARGE_REBOOT : NODE_CHARGE_DELETE,
+                                        .holder = i == 0 ? "slot-1" : NULL, .dry_run = true };
+
+                a = ask_as(&b, 1, node, dry);
+                assert_int_equal(answer_of(&b, a), i == 1 ? BUDGET_ADMITTED : BUDGET_REFUSED);
+                if (i != 1)
+                        assert_non_null(strstr(a->message, i == 0 ? "allows no second disruption of node n1"
+                                                                  : "allows no disruption of node n2 now"));
+        }
+        assert_int_equal(n_patches(&b), before);
+        assert_int_equal(n_charges(&b, "b1"), 1);
         bench_done(&b);
 }
 

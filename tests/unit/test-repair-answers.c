@@ -275,6 +275,106 @@ TEST_CASE(test_successor_reports) {
         assert_true(outcome_is(r, "proved", 1));
 }
 
+/* A successor that is removed before its time proves nothing. Another one that comes later proves the repair in its own
+ * time; so does one that is made anew under the same name. */
+TEST_CASE(test_successor_goes) {
+        for (unsigned is_same_name = 0; is_same_name < 2; is_same_name++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+                print_message("  %s\n", is_same_name ? "made anew" : "another one");
+                run(r, M);
+                silence(r, 0, 1);
+                run(r, SEEN + 17 * M);
+                succeed(r, 0, 1);
+                run(r, 4 * M);
+                if (is_same_name) {
+                        _cleanup_free_ char *instance = rig_instance("s0");
+
+                        fake_remove(r->cluster, FAKE_NODES, NULL, "s0");
+                        fake_add_node(r->cluster, "s0", ZONE, instance, POOL);
+                } else {
+                        fake_remove(r->cluster, FAKE_NODES, NULL, "s0");
+                        run(r, 3 * M);
+                        assert_true(outcome_is(r, "proved", 0));
+                        succeed(r, 1, 2);
+                }
+                run(r, 4 * M + 30 * S);
+                assert_true(outcome_is(r, "proved", 0));
+                run(r, M);
+                assert_true(outcome_is(r, "proved", 1));
+        }
+}
+
+static void refuse_watches(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        if (q->verb == FAKE_LIST || q->verb == FAKE_WATCH)
+                ret_fault->status = 503;
+}
+
+/* Watches that are down for less than half a minute postpone nothing. After longer ones kubelets have five minutes to
+ * report. */
+TEST_CASE(test_watches_down) {
+        static const struct {
+                usec_t down_usec;
+                bool postpones;
+        } rows[] = { { 5 * S, false }, { 90 * S, true } };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+                print_message("  for %u s\n", (unsigned) (rows[i].down_usec / S));
+                run(r, 10 * M);
+                silence(r, 0, 1);
+                run(r, SEEN + 13 * M);
+                fake_api_set_fault(r->api, refuse_watches, NULL);
+                fake_api_cut_watches(r->api);
+                run(r, rows[i].down_usec);
+                fake_api_set_fault(r->api, NULL, NULL);
+                run(r, 4 * M - rows[i].down_usec);
+                assert_int_equal(is_repaired(r, "n0"), !rows[i].postpones);
+                run(r, 6 * M);
+                assert_true(is_repaired(r, "n0"));
+        }
+}
+
+static unsigned n_described(CoordinatorRig *r, unsigned n_nodes) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < n_nodes; i++) {
+                _cleanup_free_ char *name = MUST(strf("n%u", i));
+
+                n += rig_machine(r, name)->n_described;
+        }
+        return n;
+}
+
+/* Eight repairs are admitted at once. The provider is asked about four machines at a time. */
+TEST_CASE(test_questions_at_once) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(15);
+        unsigned n;
+
+        run(r, M);
+        silence(r, 0, 15);
+        run(r, SEEN + 16 * M);
+        for (unsigned done = 0; done < 7; done = 2 * done + 1) {
+                assert_int_equal(n_repaired(r, 15), 2 * done + 1);
+                succeed(r, done, 2 * done + 1);
+                if (done == 3) { /* eight are next */
+                        run(r, 4 * M);
+                        r->toy.latency_usec = 20 * S;
+                        n = n_described(r, 15);
+                        while (n_described(r, 15) == n)
+                                run(r, S);
+                        run(r, 5 * S);
+                        assert_int_equal(n_described(r, 15), n + 4);
+                        run(r, 22 * S);
+                        assert_in_range(n_described(r, 15), n + 5, n + 12);
+                }
+                run(r, 6 * M);
+        }
+        run(r, 5 * M);
+        assert_int_equal(n_repaired(r, 15), 15);
+}
+
 /* -- reboots -------------------------------------------------------------------------------------------- */
 
 static CoordinatorRig *begin_reboot(const char *rules) {
@@ -323,6 +423,44 @@ TEST_CASE(test_asked_again) {
         assert_false(rig_event_says(r, "n0", "NodeRepair", "has taken its request for a slot back"));
 }
 
+/* The Event about a reboot that has failed says how far it had come. */
+TEST_CASE(test_why_failed) {
+        static const struct {
+                bool asks, is_granted, withdraws, boots;
+                const char *why;
+        } rows[] = {
+                { .why = "and its agent has not asked for a slot within five minutes" },
+                { .asks = true, .why = "and has not got a slot within half an hour" },
+                { .asks = true, .is_granted = true, .why = "It has a slot to reboot, and was not rebooted within half an hour" },
+                { .asks = true, .withdraws = true, .why = "and its agent has taken its request for a slot back" },
+                { .asks = true, .is_granted = true, .boots = true, .why = "It was rebooted to be repaired, and is not well" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = begin_reboot(REBOOT_RULE);
+
+                print_message("  %s\n", rows[i].why);
+                r->config.max_concurrent_reboots = rows[i].is_granted ? 1 : 0;
+                r->config.reboot_slot_usec = USEC_PER_HOUR;
+                coordinator_reconfigured(rig_leader(r)->coordinator);
+                if (rows[i].asks)
+                        set_request(r, "n0");
+                run(r, 2 * M);
+                assert_int_equal(fj_string(rig_node(r, "n0"), "metadata", "annotations", ANNOTATION_SHUTDOWN_GRANTED, NULL) != NULL,
+                                 rows[i].is_granted);
+                if (rows[i].boots)
+                        set_boot(r, "n0", "b1");
+                if (rows[i].withdraws)
+                        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
+                for (unsigned m = 0; m < 40 && outcome_is(r, "failed", 0); m++)
+                        run(r, M);
+                assert_true(outcome_is(r, "failed", 1));
+                assert_true(rig_event_says(r, "n0", "NodeRepair", rows[i].why));
+                assert_null(mark_of(r, "n0"));
+        }
+}
+
 /* When the reboot has failed the next rule applies at once: its Event comes first, and the deletion a minute
  * later. */
 TEST_CASE(test_next_rule) {
@@ -349,7 +487,11 @@ int main(void) {
                 cmocka_unit_test(test_heartbeats_stop),
                 cmocka_unit_test(test_watches_for_a_moment),
                 cmocka_unit_test(test_successor_reports),
+                cmocka_unit_test(test_successor_goes),
+                cmocka_unit_test(test_watches_down),
+                cmocka_unit_test(test_questions_at_once),
                 cmocka_unit_test(test_asked_again),
+                cmocka_unit_test(test_why_failed),
                 cmocka_unit_test(test_next_rule),
         };
 
