@@ -85,8 +85,6 @@ static usec_t now_of(const CloudReboot *x) {
 static void *told_free(void *p) {
         Told *t = p;
 
-        if (!t)
-                return NULL;
         free(t->node);
         free(t->uid);
         free(t->id);

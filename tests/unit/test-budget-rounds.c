@@ -232,6 +232,53 @@ TEST_CASE(test_restored_after_a_charge) {
         bench_done(&b);
 }
 
+/* While the patch is under way that takes one charge off, the charge of another node stands. */
+TEST_CASE(test_charged_beside_a_release) {
+        Answers answers = { .fault = { .delay_usec = 2 * S }, .n_left = 1 };
+        Asked *a;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        budget_ledger_follow(b.replicas[0].ledger);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_ADMITTED);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
+        release(&b, 1, "n0", "alice");
+        run(&b, 10 * USEC_PER_MSEC);
+        assert_int_equal(answers.n_left, 0);
+        a = ask(&b, 1, "n1");
+        run(&b, 10 * USEC_PER_MSEC);
+        assert_int_equal(a->n_answers, 1);
+        assert_string_equal(budget_answer_names[a->answer], "admitted");
+        run(&b, 3 * S);
+        assert_charge(&b, "n0", "");
+        assert_charge(&b, "n1", "DELETE alice");
+        bench_done(&b);
+}
+
+/* Budgets are charged in the order of their names, one after the other. */
+TEST_CASE(test_order) {
+        static const char *const names[] = { "a9", "b1", "c0" };
+        Answers answers = { .fault = { .delay_usec = S }, .n_left = 3 };
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        put_budget(&b, "c0", "'maxUnavailable':3", "vesper.sh/pool");
+        put_budget(&b, "a9", "'maxUnavailable':3", "vesper.sh/pool");
+        run(&b, S);
+        budget_ledger_follow(b.replicas[0].ledger);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
+        (void) ask(&b, 1, "n0");
+        run(&b, 500 * USEC_PER_MSEC);
+        for (unsigned i = 0; i <= 3; i++) {
+                for (unsigned k = 0; k < 3; k++)
+                        assert_int_equal(n_charges(&b, names[k]), k < i);
+                assert_int_equal(b.asks[0].answered, i == 3);
+                run(&b, 1100 * USEC_PER_MSEC);
+        }
+        bench_done(&b);
+}
+
 /* -- what waits ----------------------------------------------------------------------------------------- */
 
 /* A request that has to wait is told the reason at once and then each minute, not more often if the ledger
@@ -472,6 +519,8 @@ int main(void) {
                 cmocka_unit_test(test_charged_again),
                 cmocka_unit_test(test_restored),
                 cmocka_unit_test(test_restored_after_a_charge),
+                cmocka_unit_test(test_charged_beside_a_release),
+                cmocka_unit_test(test_order),
                 cmocka_unit_test(test_parked),
                 cmocka_unit_test(test_room_for_one),
                 cmocka_unit_test(test_refused_without_room),
