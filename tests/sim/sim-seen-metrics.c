@@ -301,23 +301,46 @@ static Truth reviews(const Looked *x) {
         return exactly((double) x->counts->reviews);
 }
 
-/* Number of Nodes with a granted reboot slot. A Node with a request and no grant waits. */
-static Truth slots_held(const Looked *x) {
-        const cJSON *node;
-        double n = 0;
+/* Returns true if the time of a request or a grant is ahead, and less than an hour away: a forged grant lasts longer. */
+static bool is_ahead(const Looked *x, const cJSON *text) {
+        usec_t now = sim_world_wall(x->o->check->world), until;
 
-        FAKE_FOREACH (node, cluster_of(x), FAKE_NODES, NULL)
-                n += fj_string(node, "metadata", "annotations", "vesper.sh/shutdown-granted", NULL) != NULL;
-        return at_most(x->life->leads ? n : 0);
+        return rfc3339_parse(strempty(fj_string(text, "until", NULL)), &until) >= 0 && until > now && until < now + USEC_PER_HOUR;
+}
+
+/* Number of Nodes with a granted reboot slot, or with a request and no grant. Certain are those whose machine has not
+ * rebooted, and about whose grant or request there is no doubt. */
+static Truth reboots(const Looked *x, bool is_granted) {
+        const cJSON *node;
+        Truth t = { 0 };
+
+        if (x->life->leads)
+                FAKE_FOREACH (node, cluster_of(x), FAKE_NODES, NULL) {
+                        cJSON *asked = sim_seen_annotation(node, "vesper.sh/shutdown-request"),
+                              *granted = sim_seen_annotation(node, "vesper.sh/shutdown-granted");
+                        bool has_text = is_granted ? granted : asked,
+                             is_its_boot = streq_ptr(fj_string(asked, "bootID", NULL),
+                                                     fj_string(node, "status", "nodeInfo", "bootID", NULL));
+
+                        t.high += has_text;
+                        t.low += has_text && is_its_boot &&
+                                 (is_granted ? is_ahead(x, granted) &&
+                                                       streq_ptr(fj_string(asked, "id", NULL), fj_string(granted, "id", NULL))
+                                             : !granted && is_ahead(x, asked) && !sim_check_is_deleting(node) &&
+                                                       !fj_string(node, "metadata", "annotations", "vesper.sh/interruption", NULL) &&
+                                                       !fj_string(node, "metadata", "annotations", "vesper.sh/heard", NULL));
+                        cJSON_Delete(asked);
+                        cJSON_Delete(granted);
+                }
+        return t;
+}
+
+static Truth slots_held(const Looked *x) {
+        return reboots(x, true);
 }
 
 static Truth reboots_waiting(const Looked *x) {
-        const cJSON *node;
-        double n = 0;
-
-        FAKE_FOREACH (node, cluster_of(x), FAKE_NODES, NULL)
-                n += fj_string(node, "metadata", "annotations", "vesper.sh/shutdown-request", NULL) != NULL;
-        return at_most(x->life->leads ? n : 0);
+        return reboots(x, false);
 }
 
 static Truth granted(const Looked *x) {
