@@ -224,6 +224,8 @@ static void play(void **state) {
         _cleanup_free_ char *first = NULL, *first_times = NULL, *file = NULL;
 
         assert_non_null(w);
+        if (!s->unseen)
+                sim_check_promise(w->check);
         w->account = account = sim_account_new(w);
         first = play_round(s, w, 0);
         first_times = copy_account(w, true);

@@ -355,13 +355,22 @@ static Truth repairs_gauge(const Looked *x) {
         return at_most(x->life->leads ? (double) x->o->check->world->n_machines : 0);
 }
 
+static bool has_outlook(const Looked *x) {
+        const cJSON *pool;
+
+        FAKE_FOREACH (pool, cluster_of(x), FAKE_NODEPOOLS, NULL)
+                if (fj_get(pool, "spec", "disruption", NULL))
+                        return true;
+        return x->o->check->world->options.outlook;
+}
+
 /* Number of results of the outlook: four methods judge each NodeClaim. */
 static Truth outlook_nodes(const Looked *x) {
-        return at_most(x->life->leads && x->o->check->world->options.outlook ? 4 * claims(x).high : 0);
+        return at_most(x->life->leads && has_outlook(x) ? 4 * claims(x).high : 0);
 }
 
 static Truth outlook_seconds(const Looked *x) {
-        return at_most(x->life->leads && x->o->check->world->options.outlook
+        return at_most(x->life->leads && has_outlook(x)
                        ? (double) sim_world_now(x->o->check->world) / USEC_PER_SEC : 0);
 }
 

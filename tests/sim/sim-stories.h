@@ -41,6 +41,7 @@ typedef struct SimStory {
         bool has_power;            /* machines have a logind (sim-power.h) */
         SimStoryNode node;
         unsigned poll_sec;         /* maximum delay until daemons see its first act; 0: 3 s */
+        const char *unseen;        /* why the observer (invariant `seen`) does not know the truth; NULL: it does */
         unsigned rest_sec;         /* how long a round goes on after its last step; 0: 120 */
         void (*prepare)(SimWorld *w); /* once, before the world settles; may be NULL */
         /* After each start of the daemons: makes them do things that they do once; may be NULL. */
