@@ -6,6 +6,7 @@
 #include "ctl-marks.h"
 #include "ctl-say.h"
 #include "ctl-verbs.h"
+#include "marks.h"
 #include "pause-mark.h"
 
 /*
@@ -13,12 +14,14 @@
  * the removals that are under way, which a pause does not stop.
  */
 
+#define COMMAND "pause" /* in the record of a pause */
+
 typedef struct PauseVerb {
         Ctl *ctl;
         bool pauses;   /* false: resumes */
         size_t next;   /* of the arguments */
         bool failed;
-        KubeTarget target; /* of the patch under way */
+        KubeTarget target; /* object that is read, then patched */
         KubeCall *call;
 } PauseVerb;
 
@@ -74,7 +77,12 @@ static void on_claims(const KubeReply *reply, void *userdata) {
         ctl_finish(v->ctl, v->failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-static int patch_next(PauseVerb *v);
+static int read_next(PauseVerb *v);
+
+static void go_on(PauseVerb *v) {
+        if (read_next(v) < 0)
+                ctl_finish(v->ctl, EXIT_FAILURE);
+}
 
 static void print_done(const PauseVerb *v) {
         if (v->target.kind == &kube_namespace_kind)
@@ -97,8 +105,64 @@ static void on_patched(const KubeReply *reply, void *userdata) {
                 v->failed = true;
         else
                 print_done(v);
-        if (patch_next(v) < 0)
+        go_on(v);
+}
+
+static void patch_target(PauseVerb *v) {
+        _cleanup_free_ char *body = v->pauses ? ctl_pause_patch(v->ctl, COMMAND) : pause_mark_lift_patch();
+        int r = -ENOMEM;
+
+        if (body)
+                r = kube_patch(v->ctl->client, &v->target, KUBE_PATCH_MERGE, body, NULL, on_patched, v, &v->call);
+        if (r < 0)
                 ctl_finish(v->ctl, EXIT_FAILURE);
+}
+
+/* Prints that a patch would change nothing, and returns true. A pause without a record, and one that
+ * 'vesperctl release --all' has set, get a new record: returns false. -ENOMEM. */
+static int print_unchanged(const PauseVerb *v, const ObjectMeta *meta) {
+        bool is_pool = v->target.kind == &kube_node_pool_kind;
+        const char *of = is_pool ? " of nodes of NodePool " : "", *name = is_pool ? v->target.name : "";
+        _cleanup_(pause_mark_done) PauseMark mark = {};
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        if (!v->pauses) {
+                if (object_meta_annotation(meta, ANNOTATION_PAUSED) || object_meta_annotation(meta, ANNOTATION_PAUSED_BY))
+                        return false;
+                printf("Removals%s%s are not paused: nothing was changed.\n", of, name);
+                return true;
+        }
+        r = pause_mark_read(meta, &mark);
+        if (r < 0 || !streq_ptr(mark.command, COMMAND))
+                return r;
+        text = pause_mark_text(&mark);
+        printf("Removals%s%s were paused already%s: nothing was changed.\n", of, name, strempty(text));
+        return true;
+}
+
+static void on_read(const KubeReply *reply, void *userdata) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        PauseVerb *v = userdata;
+        int r = false;
+
+        v->call = kube_call_free(v->call);
+        if (reply->error && reply->error->http != 403) {
+                (void) ctl_complain_of(reply, "get", &v->target);
+                v->failed = true;
+                go_on(v);
+                return;
+        }
+        if (!reply->error) /* a user who may not read the object may still pause */
+                r = kube_object_decode(v->target.kind, reply->object, kube_client_pool(v->ctl->client), &o);
+        if (o)
+                r = print_unchanged(v, &o->meta);
+        if (r < 0)
+                ctl_give_up(v->ctl, r);
+        else if (r > 0)
+                go_on(v);
+        else
+                patch_target(v);
 }
 
 static int list_claims(PauseVerb *v) {
@@ -111,19 +175,16 @@ static int list_claims(PauseVerb *v) {
         return kube_list(v->ctl->client, &target, NULL, NULL, on_claims, v, &v->call);
 }
 
-/* The next object that is to have the annotation, or not; at the end what is under way. */
-static int patch_next(PauseVerb *v) {
-        _cleanup_free_ char *body = v->pauses ? ctl_pause_patch(v->ctl, "pause") : pause_mark_lift_patch();
+/* Reads the next object that is to have the annotation, or not. After the last one, lists what is under way. */
+static int read_next(PauseVerb *v) {
         bool all = v->ctl->n_args == 0;
 
-        if (!body)
-                return -ENOMEM;
         if (v->next >= MAX(v->ctl->n_args, (size_t) 1))
                 return list_claims(v);
         v->target = all ? (KubeTarget){ .kind = &kube_namespace_kind, .name = v->ctl->options->lease_ns }
                         : (KubeTarget){ .kind = &kube_node_pool_kind, .name = v->ctl->args[v->next] };
         v->next++;
-        return kube_patch(v->ctl->client, &v->target, KUBE_PATCH_MERGE, body, NULL, on_patched, v, &v->call);
+        return kube_get(v->ctl->client, &v->target, NULL, on_read, v, &v->call);
 }
 
 static int pause_begin(Ctl *ctl, bool pauses, void **ret) {
@@ -134,7 +195,7 @@ static int pause_begin(Ctl *ctl, bool pauses, void **ret) {
         *ret = v;
         v->ctl = ctl;
         v->pauses = pauses;
-        return patch_next(v);
+        return read_next(v);
 }
 
 static int pause_start(Ctl *ctl, void **ret) {
@@ -151,8 +212,9 @@ const CtlVerb verb_pause = {
         .summary = "Let no new removal begin, of these NodePools or of all",
         .text = "Sets the annotation vesper.sh/paused on the NodePools, or on the coordinator's namespace for all of them, and beside it "
                 "vesper.sh/paused-by, which records who did that, and when: 'vesperctl status' and 'vesperctl explain' show it. "
+                "A pause that already stands keeps its record. "
                 "Removals that are under way go on, and are named. Interruptions, nodes that are not Ready, removals whose deadline is near, and reboots are not held. "
-                "Needs: patch of nodepools (or of that namespace), list of nodeclaims.",
+                "Needs: get and patch of nodepools (or of that namespace), list of nodeclaims.",
         .example = "vesperctl pause",
         .max_args = UINT_MAX,
         .outputs = CTL_OUTPUTS_TEXT,
@@ -167,7 +229,7 @@ const CtlVerb verb_resume = {
         .text = "Removes the annotation vesper.sh/paused from the NodePools, or from the coordinator's namespace, including a "
                 "pause that an interrupted 'vesperctl release --all' left. Waiting removals begin in the order of deletion: "
                 "one removal in the first minute, and twice as many in each minute after one that went well. "
-                "Needs: patch of nodepools (or of that namespace).",
+                "Needs: get and patch of nodepools (or of that namespace).",
         .example = "vesperctl resume",
         .max_args = UINT_MAX,
         .outputs = CTL_OUTPUTS_TEXT,
