@@ -18,6 +18,8 @@
 #define LEASE_USEC (15 * USEC_PER_SEC)
 #define LATE_USEC (5 * USEC_PER_SEC)
 #define FREE_USEC (10 * USEC_PER_SEC)
+/* Interval at which a complaint that repeats the one before is printed again. */
+#define REPEAT_USEC USEC_PER_MINUTE
 #define NAMED_MAX 5u
 #define WITHOUT_COORDINATOR "vesperctl release --all --without-coordinator --yes"
 
@@ -39,6 +41,8 @@ struct ReleaseAll {
         char *leader;        /* as the Lease said last; NULL: not seen yet */
         usec_t renewed_usec; /* its renewTime, by whatever clock */
         usec_t moved_usec;   /* loop_now(): when that was another than before */
+        char *complaint;     /* that was printed last; NULL: none */
+        usec_t complained_usec; /* loop_now() of that */
 };
 
 typedef enum Leadership { LEADERSHIP_UNKNOWN, LEADERSHIP_STANDS, LEADERSHIP_NONE } Leadership;
@@ -58,6 +62,7 @@ ReleaseAll *release_all_free(ReleaseAll *a) {
         object_list_done(&a->pools);
         ctl_snapshot_done(&a->snapshot);
         free(a->name);
+        free(a->complaint);
         free(a);
         return NULL;
 }
@@ -77,6 +82,23 @@ static void tell_of_begun(const ReleaseAll *a) {
 static void fail(ReleaseAll *a, int error) {
         ctl_give_up(a->ctl, error);
         tell_of_begun(a);
+}
+
+/* Prints what failed. A request that fails each second is reported once a minute. */
+static void complain(ReleaseAll *a, const char *text) {
+        usec_t now = loop_now(a->ctl->env->loop);
+
+        if (streq_ptr(a->complaint, text) && now - a->complained_usec < REPEAT_USEC)
+                return;
+        ctl_complain("%s", text);
+        (void) free_and_strdup(&a->complaint, text);
+        a->complained_usec = now;
+}
+
+static void complain_of(ReleaseAll *a, const ApiError *e, const char *verb, const KubeTarget *t) {
+        _cleanup_free_ char *text = ctl_explain_error(e, verb, t);
+
+        complain(a, text ? text : "out of memory");
 }
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
@@ -104,12 +126,12 @@ static void on_written(const KubeReply *reply, void *userdata) {
 
         a->call = kube_call_free(a->call);
         if (http == 401 || http == 403 || http == 422) {
-                (void) ctl_complain_of(reply, a->verb, &a->target);
+                complain_of(a, reply->error, a->verb, &a->target);
                 fail(a, 0);
                 return;
         }
         if (http >= 300 && http != 404 && http != 409) {
-                (void) ctl_complain_of(reply, a->verb, &a->target);
+                complain_of(a, reply->error, a->verb, &a->target);
                 timer_arm_in(a->timer, AGAIN_USEC);
                 return;
         }
@@ -383,7 +405,7 @@ static void on_resumed(const KubeReply *reply, void *userdata) {
 
         a->call = kube_call_free(a->call);
         if (reply->error && reply->error->http != 404)
-                (void) ctl_complain_of(reply, a->verb, &a->target);
+                complain_of(a, reply->error, a->verb, &a->target);
         if (reply->error && is_passing(reply->error->http)) {
                 timer_arm_in(a->timer, AGAIN_USEC);
                 return;
@@ -412,7 +434,7 @@ static void on_paused(const KubeReply *reply, void *userdata) {
         a->call = kube_call_free(a->call);
         /* Without the namespace nobody leads, and nothing can be paused. */
         if (reply->error && reply->error->http != 404) {
-                (void) ctl_complain_of(reply, a->verb, &a->target);
+                complain_of(a, reply->error, a->verb, &a->target);
                 fail(a, 0);
                 return;
         }
@@ -515,7 +537,7 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
         ReleaseAll *a = userdata;
 
         if (message)
-                ctl_complain("%s", message);
+                complain(a, message);
         a->fetch = ctl_fetch_free(a->fetch); /* and the message with it */
         ctl_snapshot_done(&a->snapshot);
         a->snapshot = *snapshot;
@@ -539,7 +561,8 @@ static void on_pools(const KubeReply *reply, void *userdata) {
         a->call = kube_call_free(a->call);
         object_list_done(&a->pools);
         a->no_pools = reply->error && reply->error->http == 404;
-        if (!a->no_pools && ctl_complain_of(reply, "list", &target)) {
+        if (reply->error && !a->no_pools) {
+                complain_of(a, reply->error, "list", &target);
                 if (a->paused && is_passing(reply->error->http))
                         timer_arm_in(a->timer, AGAIN_USEC);
                 else
