@@ -287,7 +287,7 @@ char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFinding
                         add_plain(&b, w->drain.pdb->pdb->object.meta.ns);
                         strbuf_add_char(&b, '/');
                         add_plain(&b, w->drain.pdb->pdb->object.meta.name);
-                        strbuf_add(&b, " is the narrowest");
+                        strbuf_add(&b, w->drain.is_endless ? " allows no eviction now" : " is the narrowest");
                 }
                 strbuf_add(&b, ".\n");
         }

@@ -27,6 +27,7 @@ static usec_t times(usec_t usec, size_t n) {
 int drain_estimate(const DisruptionScene *s, const uint32_t *nodes, size_t n, DrainEstimate *ret) {
         _cleanup_free_ size_t *need = new0(size_t, s->n_pdbs + 1);
         int64_t grace_sec = 0;
+        size_t most; /* waves of the budget that is named */
 
         *ret = (DrainEstimate){};
         if (!need)
@@ -39,16 +40,20 @@ int drain_estimate(const DisruptionScene *s, const uint32_t *nodes, size_t n, Dr
                         if (simulator_pod_moves(s->simulator, pods[k]))
                                 count_pod(s, pods[k], need, ret, &grace_sec);
         }
-        ret->n_waves = ret->n_pods > 0;
+        most = ret->n_waves = ret->n_pods > 0;
         for (size_t i = 0; i < s->n_pdbs; i++) {
                 size_t allowed = (size_t) s->pdbs[i].allowed, waves;
 
                 if (need[i] == 0)
                         continue;
-                ret->is_endless = ret->is_endless || allowed == 0;
                 waves = allowed == 0 ? need[i] : (need[i] + allowed - 1) / allowed;
-                if (waves > ret->n_waves) {
-                        ret->n_waves = waves;
+                ret->n_waves = MAX(ret->n_waves, waves);
+                if (allowed == 0 && !ret->is_endless) {
+                        ret->is_endless = true;
+                        most = 0; /* named before budgets that let some pods go */
+                }
+                if (waves > most && (allowed == 0) == ret->is_endless) {
+                        most = waves;
                         ret->pdb = s->pdbs + i;
                 }
         }

@@ -14,7 +14,7 @@
 typedef struct DrainEstimate {
         size_t n_waves;             /* 0: no pod moves */
         size_t n_pods;              /* in all of them */
-        const DisruptionPdb *pdb;   /* that is the narrowest; NULL: none says more than one wave */
+        const DisruptionPdb *pdb;   /* narrowest: one that allows none now, else the one of most waves; NULL: all let all pods go at once */
         bool is_endless;            /* one allows none now, as things stand */
         usec_t usec;                /* at most about so long: waves, each with the longest grace period; USEC_INFINITY: too long to tell */
 } DrainEstimate;

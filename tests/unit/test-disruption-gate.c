@@ -304,8 +304,71 @@ TEST_CASE(test_waves) {
         assert_int_equal(none.usec, 0);
 }
 
+/* Each app has some pods on the node, and a PodDisruptionBudget. The one that lets the fewest go in a wave is named; the first of those
+ * that are alike. */
+TEST_CASE(test_narrowest_budget) {
+        static const struct {
+                const char *what;
+                struct {
+                        unsigned n_pods;
+                        int allowed; /* -1: there is no budget */
+                } apps[3];
+                size_t n_waves;
+                const char *pdb; /* NULL: none is named */
+                bool is_endless;
+        } rows[] = {
+                { "one wave: no budget is narrow", { { 3, 3 }, { 1, 1 } }, 1, NULL, false },
+                { "a budget with room for all but one", { { 3, 2 }, { 1, 1 } }, 2, "a", false },
+                { "room for two thirds, and for half", { { 3, 2 }, { 4, 1 } }, 4, "b", false },
+                { "the same number of waves", { { 3, 1 }, { 6, 2 } }, 3, "a", false },
+                { "a wave more", { { 3, 1 }, { 7, 2 } }, 4, "b", false },
+                { "one that allows none, before one of more waves", { { 4, 1 }, { 2, 0 } }, 4, "b", true },
+                { "one that allows none, behind one of more waves", { { 2, 0 }, { 4, 1 } }, 4, "a", true },
+                { "one that allows none for one pod", { { 1, 0 } }, 1, "a", true },
+                { "two that allow none", { { 1, 0 }, { 5, 1 }, { 3, 0 } }, 5, "c", true },
+                { "two that allow none, alike", { { 5, 1 }, { 2, 0 }, { 2, 0 } }, 5, "b", true },
+                { "one that allows none for pods of other nodes", { { 2, 1 }, { 0, 0 } }, 2, "a", false },
+                { "no budget", { { 2, -1 } }, 1, NULL, false },
+        };
+        static const char names[] = "abc";
+        uint32_t node = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                char *owned[RIG_ROWS + ELEMENTSOF(rows[i].apps)] = {};
+                RigCluster c = { .nodes = { { "n", "16" } }, .pool = "" };
+                size_t n = 0, n_owned = 0, n_pdbs = 0;
+                DrainEstimate e;
+
+                print_message("  %s\n", rows[i].what);
+                for (size_t k = 0; k < ELEMENTSOF(rows[i].apps); k++) {
+                        for (unsigned j = 0; j < rows[i].apps[k].n_pods; j++) {
+                                owned[n_owned] = strf("%c%u", names[k], j);
+                                c.pods[n++] = (RigPod){ owned[n_owned++], "n", "1" };
+                        }
+                        if (rows[i].apps[k].allowed < 0)
+                                continue;
+                        owned[n_owned] = strf(PDB("%c", "%c", "'disruptionsAllowed':%d,'currentHealthy':9,'desiredHealthy':1,'expectedPods':9"),
+                                              names[k], names[k], rows[i].apps[k].allowed);
+                        c.others[n_pdbs++] = owned[n_owned++];
+                }
+                {
+                        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+
+                        assert_return_code(drain_estimate(r->scene, &node, 1, &e), 0);
+                        assert_int_equal(e.n_pods, n);
+                        assert_int_equal(e.n_waves, rows[i].n_waves);
+                        assert_int_equal(e.is_endless, rows[i].is_endless);
+                        assert_string_equal(e.pdb ? e.pdb->pdb->object.meta.name : "none", rows[i].pdb ? rows[i].pdb : "none");
+                        assert_int_equal(e.usec, rows[i].n_waves * 30 * USEC_PER_SEC + (rows[i].n_waves - 1) * SUCCESSOR_USEC);
+                }
+                for (size_t k = 0; k < n_owned; k++)
+                        free(owned[k]);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_narrowest_budget),
                 cmocka_unit_test(test_all_findings), cmocka_unit_test(test_incomplete),     cmocka_unit_test(test_allowances),
                 cmocka_unit_test(test_busy),         cmocka_unit_test(test_eviction_cost),  cmocka_unit_test(test_order),
                 cmocka_unit_test(test_drift),        cmocka_unit_test(test_drift_of_grace), cmocka_unit_test(test_expiry),
