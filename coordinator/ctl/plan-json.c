@@ -230,7 +230,8 @@ char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *
                 json_close_object(w);
         }
         json_close_array(w);
-        add_seconds(w, u->usec);
+        if (!u->is_endless)
+                add_seconds(w, u->usec);
         json_add_bool(w, "cut", u->is_cut);
         add_lacking(w, "blocked", s, u->blocked, u->lacks, u->n_blocked);
         return end(w);

@@ -321,9 +321,14 @@ char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const 
         }
         strbuf_add(&b, "To roll NodePool ");
         add_plain(&b, u->pool->object.meta.name);
-        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s, ", n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
-        plan_add_about(&b, u->usec);
-        strbuf_add(&b, " with 3min for a machine to start in each wave.\n");
+        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s", n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
+        if (u->is_endless)
+                strbuf_add(&b, ". How long that takes is not known: a PodDisruptionBudget allows no eviction now.\n");
+        else {
+                strbuf_add(&b, ", ");
+                plan_add_about(&b, u->usec);
+                strbuf_add(&b, " with 3min for a machine to start in each wave.\n");
+        }
         if (u->is_cut)
                 strbuf_add(&b, "Only the first thousand successors were simulated; the others are counted, and not tried.\n");
         if (u->n_waves > 0) {

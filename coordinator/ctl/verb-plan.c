@@ -118,7 +118,7 @@ static int run_upgrade(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
         if (r < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
         text = ctl->output == CTL_OUTPUT_TABLE ? upgrade_table(s, &u, notes) : upgrade_json(s, &u, notes);
-        r = print_text(ctl, text, u.n_blocked > 0 ? EXIT_CANNOT : EXIT_SUCCESS);
+        r = print_text(ctl, text, u.n_blocked > 0 || u.is_endless ? EXIT_CANNOT : EXIT_SUCCESS);
         upgrade_plan_done(&u);
         return r;
 }

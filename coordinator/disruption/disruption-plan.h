@@ -113,7 +113,8 @@ typedef struct UpgradePlan {
         const KubeNodePool *pool;
         UpgradeWave *waves;
         size_t n_waves;
-        usec_t usec;         /* at most about so long, with what a machine takes to start */
+        usec_t usec;         /* at most about so long, with what a machine takes to start; not of a plan that is_endless */
+        bool is_endless;     /* a PodDisruptionBudget allows no eviction of a wave's pods now */
         uint32_t *blocked;   /* nodes that cannot go as things are */
         GateFindings *lacks; /* of these */
         size_t n_blocked;

@@ -117,6 +117,7 @@ static int one_wave(DisruptionScene *s, DisruptionPool *pool, const uint32_t *no
                 return MIN(r, 0);
         }
         u->usec = usec_add(u->usec, usec_add(wave.drain.usec, MACHINE_START_USEC));
+        u->is_endless = u->is_endless || wave.drain.is_endless;
         u->waves[u->n_waves++] = wave;
         return 0;
 }

@@ -271,6 +271,34 @@ TEST_CASE(test_upgrade) {
         upgrade_plan_done(&u);
 }
 
+/* A wave whose drain is blocked now leaves the whole without a time, whichever wave that is. */
+TEST_CASE(test_upgrade_blocked_wave) {
+        static const struct {
+                int allowed[2]; /* by the PodDisruptionBudgets of the pods of a, and of b */
+                bool is_endless;
+        } rows[] = { { { 1, 1 }, false }, { { 0, 1 }, true }, { { 1, 0 }, true }, { { 0, 0 }, true } };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pods = { { "p", "a", "3" }, { "q", "b", "3" } },
+                                 .pool = "'disruption':{'budgets':[{'nodes':1}]},'template':{'terminationGracePeriod':'1h'}" };
+                _cleanup_free_ char *p = strf(PDB("p", "p", "'disruptionsAllowed':%d"), rows[i].allowed[0]),
+                                    *q = strf(PDB("q", "q", "'disruptionsAllowed':%d"), rows[i].allowed[1]);
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL;
+                UpgradePlan u;
+
+                c.others[0] = p;
+                c.others[1] = q;
+                r = disruption_rig_new(&c);
+                assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
+                assert_int_equal(u.n_waves, 2);
+                assert_int_equal(u.n_blocked, 0);
+                for (size_t k = 0; k < u.n_waves; k++)
+                        assert_int_equal(u.waves[k].drain.is_endless, rows[i].allowed[u.waves[k].nodes[0]] == 0);
+                assert_int_equal(u.is_endless, rows[i].is_endless);
+                upgrade_plan_done(&u);
+        }
+}
+
 /* Successors come first: as many at once as limits have room for. */
 TEST_CASE(test_upgrade_within_limits) {
         static const struct {
@@ -465,6 +493,7 @@ int main(void) {
                 cmocka_unit_test(test_replacing),      cmocka_unit_test(test_savings_are_told), cmocka_unit_test(test_preferences),
                 cmocka_unit_test(test_without),        cmocka_unit_test(test_with), cmocka_unit_test(test_with_pending),             cmocka_unit_test(test_with_offering),
                 cmocka_unit_test(test_all_drainable),  cmocka_unit_test(test_upgrade),          cmocka_unit_test(test_upgrade_within_limits),
+                cmocka_unit_test(test_upgrade_blocked_wave),
                 cmocka_unit_test(test_upgrade_without_budget),
                 cmocka_unit_test(test_upgrade_without_node_budgets),
                 cmocka_unit_test(test_kept_and_shown), cmocka_unit_test(test_random),
