@@ -52,10 +52,10 @@ int disruption_add_nodes(DisruptionScene *s, const char *shape, unsigned n) {
         if (simulator_find_node(s->simulator, shape, &like) < 0 && !find_node_of_type(s, shape, &like) &&
             !find_shape(s, shape, &o, &like))
                 return -ENOENT;
-        for (unsigned i = 0; i < n; i++) {
+        for (unsigned i = 1; n > 0; i++) {
                 KeyValue type = { "node.kubernetes.io/instance-type", shape };
                 KeyValues labels = { &type, 1 };
-                _cleanup_free_ char *name = strf("with-%s-%u", shape, i + 1);
+                _cleanup_free_ char *name = strf("with-%s-%u", shape, i);
 
                 if (!name)
                         return -ENOMEM;
@@ -65,8 +65,11 @@ int disruption_add_nodes(DisruptionScene *s, const char *shape, unsigned n) {
                                                             .labels = o ? &labels : NULL,
                                                             .allocatable = o && o->allocatable.n_items > 0 ? &o->allocatable : NULL },
                                        &new);
+                if (r == -EEXIST) /* of an earlier --with for the same shape */
+                        continue;
                 if (r < 0)
                         return r;
+                n--;
         }
         simulator_unseat_waiting(s->simulator);
         return simulator_seat_waiting(s->simulator);

@@ -186,6 +186,14 @@ TEST_CASE(test_with) {
         assert_string_equal(scene_node_name(r->scene, w.moves[0].to), "with-c-1");
         what_if_done(&w);
         assert_int_equal(disruption_add_nodes(r->scene, "nothing", 1), -ENOENT);
+        /* more of them, numbered on */
+        assert_return_code(disruption_add_nodes(r->scene, "c", 2), 0);
+        assert_int_equal(simulator_n_nodes(r->simulator), 3 + 1 + 2);
+        for (uint32_t i = 3; i < 6; i++) {
+                _cleanup_free_ char *name = strf("with-c-%u", i - 2);
+
+                assert_string_equal(scene_node_name(r->scene, i), name);
+        }
         /* by instance type */
         assert_return_code(disruption_add_nodes(other->scene, "l", 2), 0);
         assert_return_code(disruption_without(other->scene, two, 2, &w, &unknown), 0);
