@@ -167,6 +167,10 @@ TEST_CASE(test_eviction_cost) {
         }
 }
 
+#define SAVINGS \
+        "'disruption':{'consolidation':{'minimumSavings':'1%'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':2}]"
+#define TYPED(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
+
 TEST_CASE(test_order) {
         static const struct {
                 const char *what, *pool, *a, *b; /* metadata of both */
@@ -185,6 +189,24 @@ TEST_CASE(test_order) {
                   "'disruption':{'consolidation':{'minimumSavings':'1%'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':1}]",
                   "'labels':{'pool':'a','node.kubernetes.io/instance-type':'s'}", "'labels':{'pool':'a','node.kubernetes.io/instance-type':'l'}",
                   { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } }, "b" },
+                { "as dear for each pod: fewer pods", SAVINGS, TYPED("s"), TYPED("l"), { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" },
+                  { "q3", "b", "1" } }, "a" },
+                { "as dear for each pod, the other way round", SAVINGS, TYPED("l"), TYPED("s"), { { "p1", "a", "1" }, { "p2", "a", "1" },
+                  { "p3", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "as dear, and as many pods: by name", SAVINGS, TYPED("s"), TYPED("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
+                { "as dear, and as many pods: the older", SAVINGS, TYPED("s"), TYPED("s") ",'creationTimestamp':'2026-12-17T00:00:00Z'",
+                  { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "one whose price is known", SAVINGS, TYPED("x"), TYPED("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "one whose price is known, of more pods", SAVINGS, TYPED("s"), TYPED("x"), { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "a" },
+                { "no price is known: fewer pods", SAVINGS, TYPED("x"), TYPED("x"), { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "prices do not count where no savings are asked for", "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':1}]", TYPED("s"),
+                  TYPED("l"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
+                { "pods that cost nothing to evict: less life", "'disruption':{'expireAfter':'720h'}", NULL,
+                  "'labels':{'pool':'a'},'creationTimestamp':'2026-12-17T00:00:00Z'", {}, "b" },
+                { "expired already", "'disruption':{'expireAfter':'720h'}", NULL, "'labels':{'pool':'a'},'creationTimestamp':'2026-11-17T00:00:00Z'",
+                  { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } }, "b" },
+                { "nothing to evict, and more pods that stay", "", NULL, NULL, { { "p", "a", "1", "'labels':{'app':'p'},'annotations':{"
+                  "'controller.kubernetes.io/pod-deletion-cost':'-134217728'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'o','uid':'u','controller':true}]" } }, "b" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
