@@ -29,6 +29,9 @@ typedef struct Row {
         "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{'nodeSelectorTerms':[" \
         "{'matchFields':[{'key':'metadata.name','operator':'In','values':['a']}]}]}}}"
 #define UNINITIALIZED "'taints':[{'key':'node.cloudprovider.kubernetes.io/uninitialized','effect':'NoSchedule'}]"
+#define PREFERS_SSD \
+        "'affinity':{'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1,'preference':{" \
+        "'matchExpressions':[{'key':'disk','operator':'In','values':['ssd']}]}}]}}"
 #define OFFER(type, price, cpu) "{'instanceType':'" type "','price':" price ",'allocatable':{'cpu':'" cpu "'}}"
 
 static const Row rows[] = {

@@ -175,8 +175,10 @@ TEST_CASE(test_order) {
         static const struct {
                 const char *what, *pool, *a, *b; /* metadata of both */
                 RigPod pods[4];
-                const char *first;
+                const char *first, *other;
         } rows[] = {
+                { "less life, though younger", "'disruption':{'expireAfter':'720h'}", NULL, "'labels':{'pool':'z'},'creationTimestamp':'2026-12-17T00:00:00Z'", {}, "a",
+                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'z'},'spec':{'selector':{'matchLabels':{'pool':'z'}}}}" },
                 { "fewer pods", "", NULL, NULL, { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
                 { "lower priority", "", NULL, NULL,
                   { { "p", "a", "1", NULL, "'priority':1000000" }, { "q", "b", "1", NULL, "'priority':10" } }, "b" },
@@ -216,6 +218,7 @@ TEST_CASE(test_order) {
 
                 print_message("  %s\n", rows[i].what);
                 memcpy(c.pods, rows[i].pods, sizeof(rows[i].pods));
+                c.others[0] = rows[i].other;
                 r = disruption_rig_new(&c);
                 assert_return_code(disruption_sort(r->scene, nodes, 2), 0);
                 assert_string_equal(scene_node_name(r->scene, nodes[0]), rows[i].first);
