@@ -203,6 +203,8 @@ static const Rule rules[] = {
         { .what = "any value of another key", .pod = TOLERATES("'key':'l','operator':'Exists'"),
           .spec = TAINT(KV), .want = "taint" },
         { .what = "any key", .pod = TOLERATES("'operator':'Exists'"), .spec = TAINT(KV), .want = "fits" },
+        { .what = "no key, and the same value", .pod = TOLERATES("'value':''"), .spec = TAINT("'key':'k','effect':'NoSchedule'"),
+          .want = "taint" },
         { .what = "any key of another effect", .pod = TOLERATES("'operator':'Exists','effect':'NoExecute'"),
           .spec = TAINT(KV), .want = "taint" },
         { .what = "one of two taints", .pod = TOLERATES(KV),

@@ -285,6 +285,17 @@ TEST_CASE(test_expiry) {
         assert_int_not_equal(a, b);
         assert_int_equal(a, node_expires_usec(r->scene, 0));
         assert_int_equal(node_expires_hard_usec(r->scene, 0), created + 1100 * USEC_PER_HOUR);
+
+        /* It is due from that moment on. */
+        for (int i = -1; i <= 1; i++) {
+                _cleanup_(gate_findings_done) GateFindings f = {};
+                NodeDue due = {};
+
+                r->scene->now_usec = i < 0 ? a - 1 : a + (usec_t) i;
+                assert_int_equal(node_due_by_expiry(r->scene, 0, &due, &f), i >= 0);
+                assert_int_equal(due.since_usec, i >= 0 ? a : 0);
+                free(due.why);
+        }
 }
 
 /* Of pods, anybody writes it. */

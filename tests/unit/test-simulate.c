@@ -400,10 +400,12 @@ static char *say_all(Simulator *s) {
         for (uint32_t i = 0; i < simulator_n_nodes(s); i++) {
                 _cleanup_free_ char *said = NULL;
                 SimulateVerdict v;
+                size_t n_pods;
 
+                (void) simulator_pods_of(s, i, &n_pods);
                 assert_int_equal(simulate_removal(s, &i, 1, &options, false, &v), 0);
                 said = v.fits ? say(s, &v) : strf("no, %zu", v.n_unplaced);
-                strbuf_addf(&b, "%s: %s\n", simulator_node_name(s, i), said);
+                strbuf_addf(&b, "%s of %zu pods: %s\n", simulator_node_name(s, i), n_pods, said);
                 simulate_verdict_done(&v);
         }
         return strbuf_steal(&b);
