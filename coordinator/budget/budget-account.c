@@ -248,15 +248,17 @@ static BudgetRequest *first_parked(BudgetAccount *a) {
         return first;
 }
 
+/* Reports to each parked request why it waits, a minute after the last report to it. */
 static void tell_parked(BudgetAccount *a, const KubeNodeBudget *b) {
         usec_t now = loop_now(a->ledger->env->loop);
 
-        LIST_FOREACH (r, &a->lists[BUDGET_REQUEST_PARKED], BudgetRequest, in_account)
+        LIST_FOREACH (r, &a->lists[BUDGET_REQUEST_PARKED], BudgetRequest, in_account) {
                 if (now >= usec_add(r->told_usec, BUDGET_PARKED_TELL_USEC)) {
                         r->told_usec = now;
                         budget_request_answer(r, BUDGET_REFUSED, budget_request_refusal(r, b));
                 }
-        timer_arm_earlier(a->timer, usec_add(now, BUDGET_PARKED_TELL_USEC));
+                timer_arm_earlier(a->timer, usec_add(r->told_usec, BUDGET_PARKED_TELL_USEC));
+        }
 }
 
 /* Returns true if the charge of the node is for this deletion, or may be taken over by it. */
