@@ -192,9 +192,11 @@ static int copy_set(const CertificateSet *s, CertificateSet *ret) {
 static void take(CertificateKeeper *k, const CertificateSet *s, usec_t now) {
         CertificateSet copy = { 0 };
 
+        if (k->has_set && certificate_set_equal(&k->set, s))
+                return;
         if (!certificate_set_serves(s, k->names, now) && (k->has_set || !certificate_set_serves(s, NULL, now)))
                 return;
-        if ((k->has_set && certificate_set_equal(&k->set, s)) || copy_set(s, &copy) < 0)
+        if (copy_set(s, &copy) < 0)
                 return;
         if (!streq_ptr(k->set.bundle, copy.bundle))
                 k->bundle_stands = false;
