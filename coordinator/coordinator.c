@@ -601,6 +601,10 @@ void coordinator_next_wakeup(const Coordinator *c, Wakeups *w) {
         notify_sender_next_wakeup(c->notify, w);
         wakeups_unfinished(w, "check of", "the clock", "", CLOCK_CHECK_USEC);
         wakeups_timer(w, c->clock_timer);
+        if (c->webhook)
+                node_webhook_next_wakeup(c->webhook, w);
+        if (c->webhook_server)
+                webhook_server_next_wakeup(c->webhook_server, w);
         if (c->leading)
                 leading_next_wakeup(c->leading, w);
         else if (c->elected && coordinator_is_synced(c)) {

@@ -102,13 +102,18 @@ static void write_bundle(CaBundle *b, const KubeWebhookConfiguration *c) {
         }
 }
 
+/* Returns true if the leader has to write the caBundle into a webhook of the configuration. */
+static bool must_write(const CaBundle *b, const KubeWebhookConfiguration *c) {
+        return b->leads && b->wanted && c && !has_it(b, c);
+}
+
 static void on_timer(Timer *t, void *userdata) {
         CaBundle *b = userdata;
         const KubeWebhookConfiguration *c = configuration_of(b);
 
         if (!b->call) {
                 b->news = false;
-                if (b->leads && b->wanted && c && c->n_webhooks > 0 && !has_it(b, c))
+                if (must_write(b, c))
                         write_bundle(b, c);
                 else
                         b->told = mfree(b->told); /* the next failure is logged again */
@@ -183,4 +188,13 @@ void ca_bundle_lead(CaBundle *b, const HttpGuard *guard) {
         b->leads = guard;
         b->guard = guard ? *guard : (HttpGuard){ 0 };
         timer_arm_in(b->timer, 0);
+}
+
+void ca_bundle_next_wakeup(const CaBundle *b, Wakeups *w) {
+        informer_next_wakeup(b->informer, w);
+        if (!must_write(b, configuration_of(b)))
+                return;
+        wakeups_unfinished(w, "caBundle of configuration", b->name, "to be written", CA_BUNDLE_WAKEUP_USEC);
+        wakeups_timer(w, b->timer);
+        wakeups_await(w, b->call);
 }

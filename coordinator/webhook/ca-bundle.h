@@ -8,6 +8,10 @@
  */
 
 #include "kube-client.h"
+#include "wakeup.h"
+
+/* Bound of the timer of a caBundle that has to be written: the longest Retry-After. */
+#define CA_BUNDLE_WAKEUP_USEC API_RETRY_AFTER_MAX_USEC
 
 typedef struct CaBundle CaBundle;
 
@@ -20,3 +24,6 @@ int ca_bundle_set(CaBundle *b, const char *pem); /* from now on; -ENOMEM */
 void ca_bundle_lead(CaBundle *b, const HttpGuard *guard); /* NULL: another leads */
 /* Each webhook of the configuration has it, or there is no such configuration. */
 bool ca_bundle_stands(const CaBundle *b);
+
+/* Reports a caBundle that has to be written, and the informer. */
+void ca_bundle_next_wakeup(const CaBundle *b, Wakeups *w);

@@ -11,7 +11,7 @@
 
 #define RETRY_USEC (5 * USEC_PER_SEC)
 /* A clock may be set. */
-#define LOOK_USEC USEC_PER_HOUR
+#define LOOK_USEC CERTIFICATE_KEEPER_WAKEUP_USEC
 
 struct CertificateKeeper {
         KubeClient *client;
@@ -344,4 +344,14 @@ void certificate_keeper_set_bundle_stands(CertificateKeeper *k, bool stands) {
                 return;
         k->bundle_stands = stands;
         timer_arm_in(k->timer, 0);
+}
+
+void certificate_keeper_next_wakeup(const CertificateKeeper *k, Wakeups *w) {
+        informer_next_wakeup(k->informer, w);
+        if (!informer_synced(k->informer))
+                return;
+        wakeups_unfinished(w, "certificate in Secret", k->name, k->has_set ? "seen" : "not seen",
+                           CERTIFICATE_KEEPER_WAKEUP_USEC);
+        wakeups_timer(w, k->timer);
+        wakeups_await(w, k->call);
 }

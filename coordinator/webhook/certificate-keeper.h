@@ -14,6 +14,10 @@
 
 #include "certificate-plan.h"
 #include "kube-client.h"
+#include "wakeup.h"
+
+/* Bound of the timer of the Secret: the keeper asks the API server for its time as often. */
+#define CERTIFICATE_KEEPER_WAKEUP_USEC USEC_PER_HOUR
 
 typedef struct CertificateKeeper CertificateKeeper;
 
@@ -34,3 +38,6 @@ const CertificateSet *certificate_keeper_set(const CertificateKeeper *k);
 void certificate_keeper_lead(CertificateKeeper *k, const HttpGuard *guard);
 /* Whether the API server knows the bundle of certificate_keeper_set(). */
 void certificate_keeper_set_bundle_stands(CertificateKeeper *k, bool stands);
+
+/* Reports the Secret to wakeups_unfinished() as soon as its informer has synced, and the informer. */
+void certificate_keeper_next_wakeup(const CertificateKeeper *k, Wakeups *w);

@@ -440,3 +440,10 @@ NodeWebhook *node_webhook_free(NodeWebhook *w) {
         free(w->own_account);
         return mfree(w);
 }
+
+void node_webhook_next_wakeup(const NodeWebhook *n, Wakeups *w) {
+        LIST_FOREACH (q, &n->open, Question, in_open) {
+                wakeups_unfinished(w, "review of", q->what, "waits for the ledger", ANSWER_USEC);
+                wakeups_await(w, q->request);
+        }
+}

@@ -58,3 +58,5 @@ void node_webhook_count_refusal(HttpRefusal why, const char *address, void *webh
 const uint64_t *node_webhook_refusals(const NodeWebhook *w);
 /* "connection"; NULL behind the last. */
 extern const char *const webhook_refusal_names[_HTTP_REFUSAL_MAX + 1];
+/* Reports each review that waits for the ledger. */
+void node_webhook_next_wakeup(const NodeWebhook *n, Wakeups *w);

@@ -209,3 +209,13 @@ void webhook_server_lead(WebhookServer *s, const HttpGuard *guard) {
         certificate_keeper_lead(s->keeper, guard);
         ca_bundle_lead(s->bundle, guard);
 }
+
+void webhook_server_next_wakeup(const WebhookServer *s, Wakeups *w) {
+        wakeups_unfinished(w, "listener of", "the webhook", s->server ? "listens" : "has no certificate",
+                           LOOK_USEC);
+        wakeups_timer(w, s->timer);
+        if (!s->keeper)
+                return;
+        certificate_keeper_next_wakeup(s->keeper, w);
+        ca_bundle_next_wakeup(s->bundle, w);
+}

@@ -10,6 +10,7 @@
 
 #include "coordinator-config.h"
 #include "node-webhook.h"
+#include "wakeup.h"
 
 typedef struct WebhookServer WebhookServer;
 
@@ -18,3 +19,4 @@ int webhook_server_new(KubeClient *c, const CoordinatorConfig *config, NodeWebho
 WebhookServer *webhook_server_free(WebhookServer *s);
 DEFINE_FREEP(WebhookServer, webhook_server_free);
 void webhook_server_lead(WebhookServer *s, const HttpGuard *guard); /* NULL: another leads */
+void webhook_server_next_wakeup(const WebhookServer *s, Wakeups *w);

@@ -43,6 +43,7 @@ typedef struct Bench {
         unsigned n_reads;  /* reads of the round */
         const struct Round *round; /* the round that is played; NULL: none */
         size_t n_answered;
+        char *trusted[N];  /* bundle and certificate that assert_trusted() has checked last */
 } Bench;
 
 static char *names[] = { (char *) "vesper-webhook.vesper-system.svc", NULL };
@@ -134,7 +135,7 @@ static void begin(Bench *b, bool registered) {
 
 static void end(Bench *b) {
         for (size_t i = 0; i < N; i++)
-                replica_stop(b->replicas + i);
+                replica_stop(b->replicas + i), free(b->trusted[i]);
         fake_world_done(&b->w);
         strbuf_done(&b->trace);
 }
@@ -149,8 +150,31 @@ static const char *bundle_of(Bench *b, int i) {
         return fj_string(cJSON_GetArrayItem(list, i), "clientConfig", "caBundle", NULL);
 }
 
+static void on_asleep(const char *text, void *userdata) {
+        fail_msg("a replica is asleep: %s", text);
+}
+
+static void assert_awake(const Bench *b) {
+        for (size_t i = 0; i < N; i++) {
+                const Replica *r = b->replicas + i;
+                Wakeups w;
+
+                if (!r->keeper)
+                        continue;
+                wakeups_begin(&w, b->w.loop, on_asleep, NULL);
+                certificate_keeper_next_wakeup(r->keeper, &w);
+                ca_bundle_next_wakeup(r->bundle, &w);
+                wakeups_end(&w);
+        }
+}
+
+/* Plays the time in parts, so that a short sleep is seen, too. */
 static void run(Bench *b, usec_t usec) {
-        fake_world_run(&b->w, usec);
+        for (usec_t left = usec, part; left > 0; left -= part) {
+                part = MIN(left, left > usec - USEC_PER_SEC ? USEC_PER_SEC / 10 : USEC_PER_MINUTE);
+                fake_world_run(&b->w, part);
+                assert_awake(b);
+        }
 }
 
 /* Both show the same, and the API server trusts it. */
@@ -522,7 +546,7 @@ static const Round rounds[] = {
         { "two thirds of the CA's life", ca_two_thirds,
           RENEWED PATCHES("secrets", "0") "leader: " WAS("given a new CA, which signs nothing yet") PATCHES(CONFIGS, "0") WRITTEN
           PATCHES("secrets", "3600") "leader: " WAS("renewed") PATCHES("secrets", "90000") "leader: " WAS("freed of its old CA")
-          PATCHES(CONFIGS, "90000") WRITTEN, 4, .hours = 28 },
+          PATCHES(CONFIGS, "90000") WRITTEN, 4, .hours = 26 },
         { "the CA expires", ca_expires,
           "leader: Secret " NS "/" SECRET " is of no use as the webhook's certificate: the CA has expired. It is replaced\n"
           PATCHES("secrets", "0") "leader: " WAS("replaced") PATCHES(CONFIGS, "0") WRITTEN, 1 },
@@ -550,20 +574,29 @@ static void assert_trace(const Bench *b, const Round *r) {
         assert_string_equal(seen, expected);
 }
 
-/* Checks that the API server trusts the certificate of each replica. */
+/* Checks that the API server trusts the certificate of each replica. OpenSSL needs a third of a millisecond for
+ * each pair, so an unchanged pair is not checked twice. */
 static void assert_trusted(Bench *b) {
         for (size_t i = 0; i < N; i++) {
-                const char *known = bundle_of(b, 0), *second;
+                Replica *r = b->replicas + i;
+                const char *known = bundle_of(b, 0), *certificate, *second;
+                _cleanup_free_ char *pair = NULL;
                 size_t size;
                 void *pem;
 
-                if (!b->replicas[i].keeper)
+                if (!r->keeper)
+                        continue;
+                certificate = certificate_keeper_set(r->keeper)->certificate;
+                pair = MUST(strf("%s%s", known, certificate));
+                if (streq_ptr(pair, b->trusted[i]))
                         continue;
                 assert_return_code(base64_decode(known, strlen(known), &pem, &size), 0);
                 second = strstr((char *) pem + 1, "-----BEGIN");
-                assert_true(certificate_is_signed_by(certificate_keeper_set(b->replicas[i].keeper)->certificate, pem) ||
-                            certificate_is_signed_by(certificate_keeper_set(b->replicas[i].keeper)->certificate, second));
+                assert_true(certificate_is_signed_by(certificate, pem) ||
+                            certificate_is_signed_by(certificate, second));
                 free(pem);
+                free(b->trusted[i]);
+                b->trusted[i] = TAKE_PTR(pair);
         }
 }
 
