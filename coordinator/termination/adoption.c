@@ -12,6 +12,7 @@
 #include "log.h"
 #include "machine-facts.h"
 #include "marks.h"
+#include "pauses.h"
 #include "standalone.h"
 #include "status-patch.h"
 #include "string-util.h"
@@ -574,18 +575,6 @@ static void adopt(Adoption *a, const KubeNodePool *pool, const KubeNode *n, cons
                             usec_add(loop_now(loop), USEC_PER_SEC)));
 }
 
-static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeNode *n,
-                              const KubeNodeClaim *claim, const char *key) {
-        if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
-                release_node(a->release, n, claim); /* it changed pools: let go, then adopted anew */
-        else if (claim)
-                keep(a, n, claim, key);
-        else if (!object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION))
-                return; /* first the pool's own, so that its deletion cannot be missed; that marks us */
-        else
-                adopt(a, pool, n, key);
-}
-
 static bool pool_is_unclear(const KubeNodePool *pool) {
         return pool->object.meta.deletion_usec == 0 &&
                (pool->object.invalid || selector_is_empty(pool->selector));
@@ -627,12 +616,34 @@ static const KubeNodeClaim *claim_that_counts(const Adoption *a, const KubeNode 
         return claim && !standalone_refusal(a->context->view, a->context->cloud, claim, &message) ? claim : NULL;
 }
 
-/* Pools have no say. */
-static void reconcile_standalone(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
-        if (kube_node_is_unmanaged(n))
-                release_node(a->release, n, claim);
-        else
-                keep(a, n, claim, key);
+typedef enum AdoptionAct { ADOPTION_NOTHING, ADOPTION_ADOPT, ADOPTION_KEEP, ADOPTION_RELEASE } AdoptionAct;
+
+/* Returns what a reconcile does with the Node. pool: the NodePool of POOL_MATCH_ONE. */
+static AdoptionAct adoption_act(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
+                                PoolMatch match, const KubeNodePool *pool) {
+        if (claim && claim->object.meta.deletion_usec > 0)
+                return ADOPTION_NOTHING; /* the Node's turn comes: orphan.h */
+        if (claim && kube_node_claim_is_standalone(claim)) /* pools have no say */
+                return kube_node_is_unmanaged(n) ? ADOPTION_RELEASE : ADOPTION_KEEP;
+        switch (match) {
+        case POOL_MATCH_NONE:
+                if (!release_is_called_for(n, claim))
+                        return ADOPTION_NOTHING;
+                if (!pool_holds_on(a, n, claim))
+                        return ADOPTION_RELEASE;
+                return claim ? ADOPTION_KEEP : ADOPTION_NOTHING;
+        case POOL_MATCH_ONE:
+                if (claim) /* a Node that changed pools is released, then adopted anew */
+                        return streq_ptr(claim->node_pool, pool->object.meta.name) ? ADOPTION_KEEP
+                                                                                   : ADOPTION_RELEASE;
+                /* The pool needs its own finalizer first, so that nobody misses its deletion. The pool's
+                 * change marks the Node. */
+                return object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION) ? ADOPTION_ADOPT
+                                                                                           : ADOPTION_NOTHING;
+        case POOL_MATCH_SEVERAL:
+                return claim ? ADOPTION_KEEP : ADOPTION_NOTHING; /* a pool keeps the Nodes that it had before */
+        }
+        assert(false && "a match without a value");
 }
 
 void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
@@ -652,32 +663,84 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
                 adoption_forget_node(a, n->object.meta.name);
         else if (match == POOL_MATCH_NONE || claim)
                 forget_unadopted(a, n->object.meta.name);
-        if (claim && claim->object.meta.deletion_usec > 0)
-                return; /* the Node's turn comes: orphan.h */
-        if (claim && kube_node_claim_is_standalone(claim)) {
-                reconcile_standalone(a, n, claim, key);
-                return;
-        }
-
-        switch (match) {
-        case POOL_MATCH_NONE:
-                if (!release_is_called_for(n, claim))
-                        break;
-                if (!pool_holds_on(a, n, claim))
-                        release_node(a->release, n, claim);
-                else if (claim)
-                        keep(a, n, claim, key);
+        switch (adoption_act(a, n, claim, match, pool)) {
+        case ADOPTION_NOTHING:
                 break;
-        case POOL_MATCH_ONE:
-                reconcile_matched(a, pool, n, claim, key);
+        case ADOPTION_ADOPT:
+                adopt(a, pool, n, key);
                 break;
-        case POOL_MATCH_SEVERAL:
-                if (claim)
-                        keep(a, n, claim, key); /* it was somebody's before they met: nothing changes */
+        case ADOPTION_KEEP:
+                keep(a, n, claim, key);
+                break;
+        case ADOPTION_RELEASE:
+                release_node(a->release, n, claim);
                 break;
         }
 }
 
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* Returns what a Node that a pool adopts or keeps still lacks; NULL: nothing, or the reconcile has reported why it
+ * cannot go on. */
+static const char *adoption_lacks(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
+                                  const KubeNodePool *pool) {
+        usec_t wall = loop_wall(a->context->env->loop);
+        _cleanup_free_ char *message = NULL;
+
+        if (!claim)
+                return adoption_refusal(a->context->view, a->context->cloud, pool, n, wall, &message) && message
+                               ? NULL
+                               : "NodeClaim";
+        if (!object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) ||
+            !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION))
+                return "finalizer";
+        if (!streq_ptr(claim->phase, "Adopted") || !streq_ptr(claim->node_name, n->object.meta.name))
+                return "status";
+        if (streq_ptr(object_meta_label(&n->object.meta, LABEL_LIFECYCLE_PHASE), "terminable"))
+                return "deletion";
+        return NULL;
+}
+
+/* Returns true if heard-drain.c alone reconciles the Node: the queue has announced something, and nobody
+ * manages the Node. */
+static bool is_heard_alone(const KubeNode *n, const KubeNodeClaim *claim, PoolMatch match) {
+        return !claim && match == POOL_MATCH_NONE && (n->heard || n->announced.n_items > 0) &&
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+}
+
+static void report_node(const Adoption *a, const KubeNode *n, Wakeups *w) {
+        const KubeNodePool *pool = NULL;
+        const KubeNodeClaim *claim = claim_that_counts(a, n);
+        PoolMatch match = cluster_view_pool_of_node(a->context->view, n, &pool, NULL);
+        AdoptionAct act = adoption_act(a, n, claim, match, pool);
+        const char *name = n->object.meta.name,
+                   *lacks = act == ADOPTION_RELEASE && release_is_unfinished(a->release, n, claim) ? "release"
+                            : act == ADOPTION_ADOPT || act == ADOPTION_KEEP ? adoption_lacks(a, n, claim, pool)
+                                                                               : NULL;
+        usec_t due = act == ADOPTION_KEEP ? interruption_due(a, n, claim) : USEC_INFINITY,
+               wall = loop_wall(a->context->env->loop);
+        _cleanup_free_ char *key = strf("node/%s", name), *to_create = NULL;
+
+        if (!key || is_heard_alone(n, claim, match) || (!lacks && due == USEC_INFINITY))
+                return;
+        if (act == ADOPTION_ADOPT)
+                to_create = claim_name(pool->object.meta.name, kube_node_machine_id(n), n->object.meta.uid);
+        wakeups_unfinished(w, "adoption of node", name, lacks ?: "deletion for a notice",
+                           usec_add(OBJECT_WRITES_WAKEUP_USEC, lacks ? 0 : usec_sub(due, wall)));
+        wakeups_key(w, a->queue, key);
+        wakeups_await(w, object_writes_are_under_way(a->writes, &kube_node_kind, NULL, name));
+        wakeups_await(w, object_writes_are_under_way(a->writes, &kube_node_claim_kind, NULL,
+                                                     claim ? claim->object.meta.name : strempty(to_create)));
+        /* The answer of the ledger and the end of a pause mark the key. */
+        wakeups_await(w, voluntary_delete_is_asked(a->context->deletes, name) ||
+                      pauses_is_paused(a->context->pauses, pool));
+}
+
 void adoption_next_wakeup(const Adoption *a, Wakeups *w) {
+        const KubeNode *n;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(a->context->view, &it, &n);)
+                if (n->object.meta.deletion_usec == 0)
+                        report_node(a, n, w);
         identity_proofs_next_wakeup(a->proofs, w);
 }

@@ -52,4 +52,4 @@ const char *adoption_refusal(const ClusterView *view, const CloudRegistry *cloud
                              char **ret_message);
 /* The claim that this pool makes for this Node, as JSON. NULL on ENOMEM. Pure. */
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n);
-void adoption_next_wakeup(const Adoption *a, Wakeups *w); /* reports the identity proofs */
+void adoption_next_wakeup(const Adoption *a, Wakeups *w); /* reports the identity proofs, too */

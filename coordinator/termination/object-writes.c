@@ -17,7 +17,7 @@
 
 /* What was done, and is not seen after so long, is not there any more, as after etcd was restored from a backup: no watch
  * is that late. */
-#define SEEN_USEC (10 * USEC_PER_MINUTE)
+#define SEEN_USEC OBJECT_WRITES_WAKEUP_USEC
 
 /* of the log */
 #define WARNINGS_BURST 10u

@@ -15,6 +15,9 @@
 
 typedef struct ObjectWrites ObjectWrites;
 
+/* Longest time until the reconcile key of an unfinished write runs again. */
+#define OBJECT_WRITES_WAKEUP_USEC (10 * USEC_PER_MINUTE)
+
 /* After the answer (error NULL: success), before the key is marked. Borrowed for the callback. */
 typedef void (*object_written_t)(const char *name, const ApiError *error, void *userdata);
 

@@ -58,6 +58,14 @@ bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim) {
                kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
 }
 
+/* Returns the claim that goes with the Node. NULL: there is none, or it names another Node, which may come
+ * back. */
+static const KubeNodeClaim *claim_to_release(const KubeNode *n, const KubeNodeClaim *claim) {
+        const char *named = claim ? cluster_view_node_named_by(claim) : NULL;
+
+        return named && !streq(named, n->object.meta.name) ? NULL : claim;
+}
+
 /* Records that the taints of a Node stay: a patch would replace the whole list, which vesper has not read. */
 static void report_unread_taints(Release *r, const KubeNode *n) {
         const char *name = n->object.meta.name;
@@ -123,11 +131,9 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
                           .reconcile_key = key,
                           .written = on_node_released,
                           .userdata = r };
-        const char *named = claim ? cluster_view_node_named_by(claim) : NULL;
         int k;
 
-        if (named && !streq(named, n->object.meta.name))
-                claim = NULL; /* that Node may come back: this one lets go of what is its own */
+        claim = claim_to_release(n, claim);
         if (!release_is_called_for(n, claim))
                 return;
         if (!key) {
@@ -141,6 +147,14 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
                 tell_opened(r, n, claim);
         else if (k == 0 && claim)
                 release_claim(r, claim, key);
+}
+
+bool release_is_unfinished(const Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        _cleanup_free_ char *body = NULL;
+
+        claim = claim_to_release(n, claim);
+        return claim || (release_is_called_for(n, NULL) &&
+                         termination_release_patch(n, announced_to_keep(r, n, NULL), &body) > 0);
 }
 
 void release_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile_key) {

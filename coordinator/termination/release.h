@@ -27,6 +27,8 @@ DEFINE_FREEP(Release, release_free);
 
 /* Is there anything of ours on this Node? claim: its claim, or NULL. Pure. */
 bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim);
+/* Returns true if release_node() still has something to write. */
+bool release_is_unfinished(const Release *r, const KubeNode *n, const KubeNodeClaim *claim);
 /* Level-triggered; for a Node that is not being deleted. A claim that names another Node stays as it is. */
 void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim);
 /* A claim without Node. */

@@ -150,6 +150,12 @@ bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const 
         return false;
 }
 
+bool voluntary_delete_is_asked(const VoluntaryDeletes *d, const char *node) {
+        const Wish *w = hashmap_get(d->nodes, node);
+
+        return w && w->request;
+}
+
 void voluntary_deletes_forget(VoluntaryDeletes *d, const char *node) {
         Wish *w = hashmap_remove(d->nodes, node);
 

@@ -23,5 +23,7 @@ DEFINE_FREEP(VoluntaryDeletes, voluntary_deletes_free);
  * labelled terminable". */
 bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const KubeNodePool *pool, const char *why,
                                   const char *key);
+/* Returns true while the ledger is asked for the node: its answer marks the key. */
+bool voluntary_delete_is_asked(const VoluntaryDeletes *d, const char *node);
 void voluntary_deletes_forget(VoluntaryDeletes *d, const char *node); /* it is being deleted, or gone */
 void voluntary_deletes_budgets_changed(VoluntaryDeletes *d);
