@@ -567,10 +567,12 @@ void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* The watch shows the next change of this pod, or of the pods that it is held for. */
+/* Returns true if the watch will show the next change of this pod, or of the pods that it is held for. The watch, or a
+ * list while the watch lags behind, has shown that the pod is terminating: the watch will show its end. POD_WAIT_TERMINATING
+ * alone does not count: a pod whose eviction or delete was accepted, or that a list did not show any more, has
+ * a timer until the watch agrees. */
 static bool drain_pod_is_watched(const DrainPod *dp) {
-        /* TERMINATING: an answer has shown that the pod is terminating, or a list that it is gone. */
-        return dp->wait == POD_WAIT_TERMINATING || dp->pod->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
+        return drain_pod_known(dp)->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
                dp->wait == POD_WAIT_OTHERS || dp->wait == POD_WAIT_PROTECTED_OTHERS;
 }
 
@@ -581,7 +583,8 @@ void drain_pod_next_wakeup(const DrainPod *dp, Wakeups *w) {
                            NODE_DRAIN_WAKEUP_USEC);
         wakeups_timer(w, d->timer);
         wakeups_await(w, drain_pod_is_watched(dp) || dp->delete_call || dp->mark_call);
-        wakeups_await(w, dp->look == LOOK_UNDER_WAY && d->look);
+        /* LOOK_WANTED: the drain lists pods already, and starts the next list when that one is answered. */
+        wakeups_await(w, dp->look != LOOK_NONE && d->look);
         /* evictor_next_wakeup() reports the eviction */
         wakeups_await(w, dp->eviction && !dp->evicted && dp->vanished_usec == 0);
         wakeups_await(w, dp->wants_admission && !dp->delete_call && dp->admission &&
