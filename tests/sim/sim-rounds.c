@@ -7,6 +7,7 @@
 #include "sim-account.h"
 #include "sim-ctl.h"
 #include "sim-stories.h"
+#include "sim-story-metrics.h"
 #include "sim-test.h"
 #include "strv.h"
 
@@ -126,6 +127,8 @@ static char *with_timeline(SimWorld *w, size_t machine) {
 }
 
 static char *play_round(const SimStory *s, SimWorld *w, unsigned round) {
+        SimCounters *counters = sim_counters_take(w, sim_story_machine(s, round));
+        _cleanup_free_ char *counted = NULL;
         const char *where;
 
         sim_trace_add(w->trace, "story", "%s, round %u", s->name, round + 1);
@@ -135,6 +138,8 @@ static char *play_round(const SimStory *s, SimWorld *w, unsigned round) {
                 fail_msg("%s, round %u: this did not come to pass: %s", s->name, round + 1, where);
         }
         add_outputs(w, sim_story_machine(s, round), "the round");
+        counted = sim_counters_since(counters, w, sim_story_machine(s, round));
+        sim_account_add_output(w->account, "metrics", "the round", counted);
         return copy_account(w, false);
 }
 
