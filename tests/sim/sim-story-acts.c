@@ -12,6 +12,7 @@
 #include "sim-queue.h"
 #include "sim-reboots.h"
 #include "sim-webhook.h"
+#include "strv.h"
 
 void act_give_notice(SimWorld *w, size_t m) {
         sim_world_notice(w, m, 120);
@@ -140,6 +141,32 @@ void act_set_disruption(SimWorld *w, size_t m) {
                    "{'spec':{'template':{'labels':{'drifted':'yes'}},'disruption':{'emptyAfter':'1s','expireAfter':'10s',"
                    "'drift':'Auto','budgets':[]}}}");
 }
+void act_set_empty_after(SimWorld *w, size_t m) {
+        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'disruption':{'emptyAfter':'45s','budgets':[]}}}");
+}
+/* Deletes the pods of the node. The node takes no other pods meanwhile. */
+void act_empty(SimWorld *w, size_t m) {
+        const cJSON *pod;
+        _cleanup_strv_free_ char **names = NULL;
+
+        sim_world_admin_cordon(w, m);
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default") {
+                int r = streq_ptr(fj_string(pod, "spec", "nodeName", NULL), w->machines[m].node)
+                                ? strv_extend(&names, fj_string(pod, "metadata", "name", NULL))
+                                : 0;
+
+                assert(r >= 0);
+        }
+        STRV_FOREACH(name, names)
+                fake_delete(w->cluster, FAKE_PODS, "default", *name, 0);
+}
+void act_label_terminable(SimWorld *w, size_t m) {
+        fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[m].node,
+                   "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+}
+void act_add_bare_pod(SimWorld *w, size_t m) {
+        fake_add_pod(w->cluster, &(FakePod){ .name = "bare", .node = w->machines[m].node, .grace_sec = 20, .stop_sec = 5 });
+}
 void act_unset_disruption(SimWorld *w, size_t m) {
         fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'template':null,'disruption':null}}");
 }
@@ -247,6 +274,22 @@ void act_announce_reboot(SimWorld *w, size_t m) {
                                         .communication = change,
                                         .until_wall_usec = sim_world_wall(w) + MAINTENANCE_SEC * SEC },
                        false);
+}
+/* Sets [Interruption] Delete= of all coordinators, which then start anew. */
+static void set_delete(SimWorld *w, InterruptionDelete delete) {
+        for (unsigned i = 0; i < w->options.n_coordinators; i++) {
+                SimProcess *p = sim_world_coordinator(w, i);
+
+                p->coordinator_config.interruption_delete = delete;
+                if (p->life)
+                        sim_process_kill(p, SEC);
+        }
+}
+void act_set_delete_never(SimWorld *w, size_t m) {
+        set_delete(w, INTERRUPTION_DELETE_NEVER);
+}
+void act_set_delete_back(SimWorld *w, size_t m) {
+        set_delete(w, INTERRUPTION_DELETE_TERMINATE);
 }
 void act_repeat_message(SimWorld *w, size_t m) {
         announce(w, m, FAKE_AWS_EVENT_SPOT, 0);

@@ -65,6 +65,12 @@ void act_announce_spot(SimWorld *w, size_t m);
 void act_announce_change(SimWorld *w, size_t m);
 void act_announce_rebalance(SimWorld *w, size_t m);
 void act_call_off(SimWorld *w, size_t m);
+void act_set_delete_never(SimWorld *w, size_t m);
+void act_set_delete_back(SimWorld *w, size_t m);
+void act_label_terminable(SimWorld *w, size_t m);
+void act_add_bare_pod(SimWorld *w, size_t m);
+void act_set_empty_after(SimWorld *w, size_t m);
+void act_empty(SimWorld *w, size_t m);
 void act_scale_in(SimWorld *w, size_t m);
 void act_send_rubbish(SimWorld *w, size_t m);
 
