@@ -33,7 +33,8 @@ int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const
                             .message = message,
                             .event = event,
                             .sent_usec = received->sent_usec,
-                            .is_again = received->receives > 1,
+                            /* A message about an unknown instance has only waited. */
+                            .is_again = received->receives > 1 && !queue_memory_unknown(shared->memory, instance),
                             .backoff = { .base_usec = RETRY_BASE_USEC,
                                          .cap_usec = RETRY_CAP_USEC,
                                          .jitter_permille = JITTER_PERMILLE } };
@@ -381,6 +382,7 @@ static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct a
         said.why = queue_why_reported(e->event, e->notice, facts, &rules);
         if (!e->is_again || queue_is_outlived(e->event, e->notice, &rules)) /* decided only once */
                 queue_voice_node(e->shared->o, &said, n, act);
+        queue_memory_forget_unknown(e->shared->memory, e->instance);
 }
 
 static void count_outlived(const QueueErrand *e) {

@@ -58,7 +58,7 @@ typedef struct QueueErrand {
         void *message;             /* the owner's */
         const EventMessage *event; /* borrowed of the message */
         usec_t sent_usec;          /* SqsMessage.sent_usec */
-        bool is_again;             /* it was received before, and what is only told was told then */
+        bool is_again;             /* it was received before, and what is only reported was reported then */
         char *instance;
         Notice *notice; /* NULL: none */
         QueueErrandState state;

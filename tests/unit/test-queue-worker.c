@@ -182,6 +182,103 @@ TEST_CASE(test_joins_late) {
         queue_rig_done(&r);
 }
 
+static unsigned n_reports(QueueRig *r, const char *node) {
+        const cJSON *event;
+        double n = 0;
+
+        FAKE_FOREACH (event, r->rig->cluster, FAKE_EVENTS, NULL)
+                if (streq(fj_string(event, "reason", NULL), "NoticeReported") &&
+                    streq(fj_string(event, "involvedObject", "name", NULL), node))
+                        n += fj_get(event, "count", NULL)->valuedouble;
+        return (unsigned) n;
+}
+
+/* A message about a Node that no NodePool adopts is reported once, and deleted. If a pool selects the Node, that takes
+ * two minutes from its joining. SQS may deliver the message several times before. */
+TEST_CASE(test_joins_unadopted) {
+        static const struct {
+                unsigned joins_sec, early_sec, late_sec; /* after joining: not reported yet, reported */
+                const char *pool;
+        } rows[] = {
+                { 0, 0, 10, NULL },
+                { 45, 0, 45, NULL },
+                { 0, 115, 130, "metal" },
+                { 45, 115, 200, "metal" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *instance = rig_instance("free"), *id = strf("aws:///us-east-1/%s", instance);
+                QueueRig r;
+
+                print_message("  the Node of pool %s joins after %u s\n", strempty(rows[i].pool), rows[i].joins_sec);
+                open_with(&r, 1);
+                rig_add_machine(r.rig, id, "free");
+                fake_add_nodepool(r.rig->cluster, "metal", NULL, "exec");
+                rig_run(r.rig, USEC_PER_SEC);
+                send(&r, FAKE_AWS_EVENT_SPOT, instance, "terminate");
+                rig_run(r.rig, rows[i].joins_sec * USEC_PER_SEC);
+                fake_add_node(r.rig->cluster, "free", ZONE, instance, rows[i].pool);
+                rig_run(r.rig, rows[i].early_sec * USEC_PER_SEC);
+                assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+                assert_int_equal(n_reports(&r, "free"), 0);
+                rig_run(r.rig, (rows[i].late_sec - rows[i].early_sec) * USEC_PER_SEC);
+                assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+                assert_int_equal(n_reports(&r, "free"), 1);
+                rig_run(r.rig, 5 * USEC_PER_MINUTE);
+                assert_int_equal(n_reports(&r, "free"), 1);
+                queue_rig_done(&r);
+        }
+}
+
+/* Answers to the next writes on NodeClaims; 0: as usual. */
+typedef struct Answers {
+        unsigned status[4];
+        size_t n;
+} Answers;
+
+static void on_answer_claims(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        Answers *a = userdata;
+
+        if (q->verb == FAKE_PATCH && q->resource && q->resource->id == FAKE_NODECLAIMS && a->n < ELEMENTSOF(a->status))
+                ret_fault->status = a->status[a->n++];
+}
+
+static unsigned n_reads(QueueRig *r) {
+        return (unsigned) fake_api_count(r->rig->api, FAKE_LIST, FAKE_NODECLAIMS, NULL);
+}
+
+/* Two conflicts in a row show that the view is old: the coordinator lists the claims again. */
+TEST_CASE(test_conflicts) {
+        static const struct {
+                Answers answers;
+                unsigned n_lists;
+        } rows[] = {
+                { { { 0 } }, 0 },
+                { { { 409 } }, 0 },
+                { { { 409, 409 } }, 1 },
+                { { { 409, 500, 409 } }, 0 },
+                { { { 409, 409, 409 } }, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Answers answers = rows[i].answers;
+                unsigned n_before;
+                QueueRig r;
+
+                print_message("  row %zu\n", i);
+                open_with(&r, 1);
+                rig_run(r.rig, 10 * USEC_PER_MINUTE); /* a list that is a minute old would be trusted */
+                n_before = n_reads(&r);
+                fake_api_set_fault(r.rig->api, on_answer_claims, &answers);
+                send_for(&r, FAKE_AWS_EVENT_SPOT, "n0", "terminate");
+                rig_run(r.rig, 20 * USEC_PER_SEC);
+                assert_true(is_being_deleted(&r, "n0"));
+                assert_int_equal(n_reads(&r) - n_before, rows[i].n_lists);
+                fake_api_set_fault(r.rig->api, NULL, NULL);
+                queue_rig_done(&r);
+        }
+}
+
 TEST_CASE(test_poison) {
         QueueRig r;
 
@@ -862,6 +959,8 @@ int main(void) {
                 cmocka_unit_test(test_spot),       cmocka_unit_test(test_not_deleted_before_durable),
                 cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_duplicates),
                 cmocka_unit_test(test_only_told),  cmocka_unit_test(test_capacity_block), cmocka_unit_test(test_foreign),
+                cmocka_unit_test(test_joins_unadopted),
+                cmocka_unit_test(test_conflicts),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_much_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
