@@ -178,6 +178,26 @@ TEST_CASE(test_wrong_provider) {
         assert_true(rig_event_says(r, "metal-1", "NotAdopted", "wants provider 'exec'"));
 }
 
+/* A provider that proves no identity adopts the nodes of a pool that names no provider, if it is the only provider. */
+TEST_CASE(test_unnamed_provider) {
+        for (unsigned several = 0; several < 2; several++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", several ? "EC2 and exec" : "exec alone");
+                r->toy.is_exec = true;
+                r->use_ec2 = several;
+                fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+                fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'provider':null}}");
+                fake_add_node(r->cluster, "metal", NULL, NULL, POOL);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "metal", "{'spec':{'providerID':'kind://a/metal'}}");
+                rig_start(r, 0);
+                rig_run(r, 5 * USEC_PER_SEC);
+                assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), !several);
+                assert_int_equal(rig_has_finalizer(rig_node(r, "metal")), !several);
+                assert_int_equal(rig_event_says(r, "metal", "NotAdopted", "spec.provider.name: exec on NodePool " POOL), several);
+        }
+}
+
 /* A kubelet writes what it likes: no claim could keep that, and no status say it. */
 TEST_CASE(test_long_provider_id) {
         static const char *const schemes[] = { "gce://p/z/", "aws:///us-east-1a/i-" };
@@ -725,6 +745,7 @@ int main(void) {
                 cmocka_unit_test(test_not_ready_yet),
                 cmocka_unit_test(test_puts_back),
                 cmocka_unit_test(test_wrong_provider),
+                cmocka_unit_test(test_unnamed_provider),
                 cmocka_unit_test(test_long_provider_id),
                 cmocka_unit_test(test_same_machine_twice),
                 cmocka_unit_test(test_twin_without_pool),

@@ -101,6 +101,25 @@ TEST_CASE(test_planned) {
         assert_null(rig_node(r, "n0"));
 }
 
+/* A Node whose claim somebody has removed past its finalizer belongs to the pool that selects it. */
+TEST_CASE(test_without_claim) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+        rig_begin(r, 2, NULL);
+        set_paused(r, false, true);
+        rig_run(r, SEC);
+        rig_delete_node(r, "n0");
+        assert_true(fake_remove(r->cluster, FAKE_NODECLAIMS, NULL,
+                                fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_non_null(rig_node(r, "n0"));
+        assert_null(rig_claim(r, "n0"));
+        assert_true(rig_event_says(r, "n0", "Paused", "NodePool " POOL));
+        set_paused(r, false, false);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
 /* What cannot wait does not. */
 TEST_CASE(test_is_not_held) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -204,6 +223,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pause_and_resume),
                 cmocka_unit_test(test_planned),
+                cmocka_unit_test(test_without_claim),
                 cmocka_unit_test(test_is_not_held),
                 cmocka_unit_test(test_leader_changes),
                 cmocka_unit_test(test_stuck_holds_no_other),
