@@ -91,13 +91,13 @@ static char *cordoned_text(const HeardVoice *v, const char *node) {
 
 /* Returns why the drain has ended. Adds that vesper's cordon is off, or, where a person has overruled a scale-in, that the hook is not answered. */
 static char *ended_text(const HeardVoice *v) {
-        bool is_overruled = v->why == HEARD_END_OVERRULED;
+        const char *more = "";
 
-        return strf("is no longer drained: %s%s%s", heard_end_text(v->why),
-                    is_overruled ? "" : ". vesper has taken its own cordon off; a cordon of anybody else's stays",
-                    is_overruled && v->notice && v->notice->kind == NOTICE_SCALE_IN
-                            ? ". The hook of its Auto Scaling group is not answered any more: the group ends the machine when the hook's time is over"
-                            : "");
+        if (v->why != HEARD_END_OVERRULED)
+                more = ". vesper has taken its own cordon off; a cordon of anybody else's stays";
+        else if (v->notice && v->notice->kind == NOTICE_SCALE_IN)
+                more = ". The hook of its Auto Scaling group is not answered any more: the group ends the machine when the hook's time is over";
+        return strf("is no longer drained: %s%s", heard_end_text(v->why), more);
 }
 
 static char *text_of(const HeardVoice *v, HeardStep step, const char *node) {

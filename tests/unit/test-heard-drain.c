@@ -693,6 +693,8 @@ TEST_CASE(test_hook_overruled) {
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
         rig_run(r.rig, 5 * S);
         assert_true(has_phase(&r, "") && has_state(&r, "Overruled"));
+        assert_true(rig_event_says(r.rig, NODE, "InterruptionOverruled",
+                                   "announced. The hook of its Auto Scaling group is not answered any more: the group ends"));
         assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r.q.groups), "CompleteLifecycleAction"), 0);
         room_close(&r);

@@ -101,16 +101,18 @@ TEST_CASE(test_planned) {
         assert_null(rig_node(r, "n0"));
 }
 
-/* A Node whose claim somebody has removed past its finalizer belongs to the pool that selects it. */
+/* A Node whose claim somebody has removed past its finalizer, while no coordinator ran, belongs to the pool that selects it. */
 TEST_CASE(test_without_claim) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
         rig_begin(r, 2, NULL);
         set_paused(r, false, true);
         rig_run(r, SEC);
-        rig_delete_node(r, "n0");
+        rig_stop(r, 0);
         assert_true(fake_remove(r->cluster, FAKE_NODECLAIMS, NULL,
                                 fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
+        rig_delete_node(r, "n0");
+        rig_start(r, 0);
         rig_run(r, 5 * USEC_PER_MINUTE);
         assert_non_null(rig_node(r, "n0"));
         assert_null(rig_claim(r, "n0"));
