@@ -76,7 +76,7 @@ void object_index_done(ObjectIndex *i) {
 int object_index_move(ObjectIndex *i, const char *old_outer, KubeObject *old, const char *new_outer, KubeObject *new) {
         int r = 0;
 
-        if (old && (!new || !streq_ptr(old_outer, new_outer)))
+        if (old && !streq_ptr(old_outer, new_outer))
                 r = index_remove(i, old_outer, old);
         if (new && r >= 0)
                 r = index_put(i, new_outer, new);
