@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc-fault.h"
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "fake-webhook.h"
@@ -384,9 +385,71 @@ TEST_CASE(test_pages) {
         coordinator_rig_free(b.rig);
 }
 
+/* -- memory ------------------------------------------------------------------------------------- */
+
+typedef struct Review {
+        HttpExchange x;
+        unsigned n_replies, status;
+} Review;
+
+static void on_reply(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers, const void *body,
+                     size_t body_size) {
+        Review *r = CONTAINER_OF(x, Review, x);
+
+        r->n_replies++;
+        r->status = status;
+}
+
+static double n_answers(Bench *b) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, b->rig->coordinators[0]->coordinator, HTTP_GET, "/metrics");
+
+        return page_sum(&p, "vesper_coordinator_webhook_answers_total");
+}
+
+/* Each allocation fails once while a review is handled. The API server gets one answer, and the metrics count one:
+ * without memory the status is not 200, so the failurePolicy decides. */
+TEST_CASE(test_out_of_memory) {
+        static const char *const objects[] = { "n0", "unseen" };
+        static const HttpExchangeOps ops = { .reply = on_reply };
+
+        for (size_t k = 0; k < ELEMENTSOF(objects); k++) {
+                _cleanup_free_ char *object = NULL, *body = NULL;
+                unsigned n_other = 0;
+                bool fired = true;
+                Bench b;
+
+                print_message("  %s\n", objects[k]);
+                begin(&b, 4, "'maxUnavailable':1");
+                object = MUST(k == 0 ? cJSON_PrintUnformatted(rig_node(b.rig, "n0"))
+                                : strdup("{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"unseen\",\"uid\":\"u9\","
+                                         "\"resourceVersion\":\"99999999\"}}"));
+                body = MUST(strf("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"r\","
+                                 "\"operation\":\"DELETE\",\"dryRun\":true,\"resource\":{\"group\":\"\",\"version\":\"v1\","
+                                 "\"resource\":\"nodes\"},\"name\":\"%s\",\"userInfo\":{\"username\":\"person\"},\"oldObject\":%s}}",
+                                 objects[k], object));
+                for (size_t i = 1; fired; i++) {
+                        Review r = { .x = { .ops = &ops, .method = HTTP_POST, .path = "/admission", .query = "", .body = body,
+                                            .body_size = strlen(body) } };
+                        double n_before = n_answers(&b);
+
+                        alloc_fault_arm(i);
+                        coordinator_handle_webhook(&r.x, b.rig->coordinators[0]->coordinator);
+                        fired = alloc_fault_fired();
+                        alloc_fault_disarm();
+                        rig_run(b.rig, 3 * USEC_PER_SEC);
+                        assert_int_equal(r.n_replies, 1);
+                        assert_true(n_answers(&b) == n_before + 1);
+                        assert_true(r.status == 200 || (fired && (r.status == 500 || r.status == 503)));
+                        n_other += r.status != 200;
+                }
+                assert_true(n_other > 10);
+                end(&b);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_refused),     cmocka_unit_test(test_passes),
+                cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_refused),     cmocka_unit_test(test_passes),
                 cmocka_unit_test(test_unadopted),   cmocka_unit_test(test_two_pools),
                 cmocka_unit_test(test_unknown),     cmocka_unit_test(test_made_up),
                 cmocka_unit_test(test_unseen_is_reported),

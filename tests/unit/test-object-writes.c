@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "alloc-fault.h"
 #include "cmocka-test.h"
 #include "kube-kinds.h"
 #include "kube-rig.h"
@@ -209,6 +210,38 @@ TEST_CASE(test_room) {
         bench_done(&b);
 }
 
+/* Each allocation of a write fails once. The write is sent all the same, or the key is marked and the next reconcile
+ * sends it. */
+TEST_CASE(test_out_of_memory) {
+        size_t n_failed = 0;
+        bool fired = true;
+
+        for (size_t i = 1; fired; i++) {
+                ObjectWrite w = write_on("n", "1", false);
+                Bench b;
+                int r;
+
+                bench_init(&b);
+                rig_answer(b.rig, 200, "{}");
+                alloc_fault_arm(i);
+                r = object_writes_patch(b.writes, &w, KUBE_PATCH_MERGE, "{}");
+                fired = alloc_fault_fired();
+                alloc_fault_disarm();
+                assert_int_equal(r, r < 0 ? -ENOMEM : 1);
+                assert_int_equal(object_writes_are_under_way(b.writes, &kube_node_kind, NULL, "n"), r == 1);
+                n_failed += r < 0;
+                rig_run_for(b.rig, 2 * USEC_PER_SEC);
+                assert_int_equal(b.n_looked, 1);
+                if (r < 0) {
+                        assert_int_equal(patch(&b, "1", false), 1);
+                        rig_run_for(b.rig, 2 * USEC_PER_SEC);
+                }
+                assert_int_equal(b.rig->n_requests, 1);
+                bench_done(&b);
+        }
+        assert_true(n_failed > 5);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_once_on_a_state),
@@ -217,6 +250,7 @@ int main(void) {
                 cmocka_unit_test(test_conflict),
                 cmocka_unit_test(test_view_is_old),
                 cmocka_unit_test(test_room),
+                cmocka_unit_test(test_out_of_memory),
         };
 
         return cmocka_run_group_tests_name("object-writes", tests, NULL, NULL);
