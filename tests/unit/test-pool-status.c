@@ -212,6 +212,56 @@ TEST_CASE(test_stuck) {
         }
 }
 
+/* Returns the node whose claim comes first by its name. */
+static const char *first_by_claim(CoordinatorRig *r, const char *a, const char *b) {
+        const char *of_a = fj_string(rig_claim(r, a), "metadata", "name", NULL),
+                   *of_b = fj_string(rig_claim(r, b), "metadata", "name", NULL);
+
+        return strcmp(of_a, of_b) < 0 ? a : b;
+}
+
+/* The pool names the claim that comes first, and the pod that has held its removal for the longest. */
+TEST_CASE(test_held_by) {
+        static const struct {
+                const char *what, *first, *second; /* pods that hold n0; the second one 20 s after the first */
+                bool at_once, two;                 /* both pods in the same second; another node is held, too */
+                const char *pod;
+        } rows[] = {
+                { "the older pod, by its name the last", "zz", "aa", false, false, "default/zz" },
+                { "the older pod, by its name the first", "aa", "zz", false, false, "default/aa" },
+                { "two pods at the same time", "aa", "zz", true, false, "default/aa" },
+                { "two nodes", "aa", "zz", false, true, "default/aa" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *text = NULL;
+                const char *node = "n0";
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 3, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = rows[i].first, .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                if (rows[i].two)
+                        fake_add_pod(r->cluster, &(FakePod){ .name = "aa", .ns = "other", .node = "n1", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                rig_run(r, SEC);
+                if (rows[i].at_once)
+                        fake_add_pod(r->cluster, &(FakePod){ .name = rows[i].second, .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                rig_delete_node(r, "n0");
+                if (rows[i].two)
+                        rig_delete_node(r, "n1");
+                rig_run(r, 20 * SEC);
+                if (!rows[i].at_once)
+                        fake_add_pod(r->cluster, &(FakePod){ .name = rows[i].second, .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                rig_run(r, 40 * SEC);
+                assert_counts(r, 3, rows[i].two ? 2 : 1, rows[i].two ? 2 : 1);
+                if (rows[i].two)
+                        node = first_by_claim(r, "n0", "n1");
+                text = MUST(strf("%s held, the others go on: node %s by pod %s, Protected", rows[i].two ? "Removals are" : "A removal is", node,
+                                 streq(node, "n0") ? rows[i].pod : "other/aa"));
+                assert_string_equal(message(r, "Ready"), text);
+        }
+}
+
 /* What is wrong with the pool makes it not Ready, whatever its nodes do, and is told as of the newest generation. */
 TEST_CASE(test_problems) {
         static const struct {
@@ -253,7 +303,7 @@ int main(void) {
                 cmocka_unit_test(test_restored),
                 cmocka_unit_test(test_restored_removal),
                 cmocka_unit_test(test_generation_after_restart), cmocka_unit_test(test_stuck),
-                cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_held_by), cmocka_unit_test(test_problems),
         };
 
         return cmocka_run_group_tests_name("pool-status", tests, NULL, NULL);
