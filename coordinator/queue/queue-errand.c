@@ -34,7 +34,8 @@ int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const
                             .event = event,
                             .sent_usec = received->sent_usec,
                             /* A message about an unknown instance has only waited. */
-                            .is_again = received->receives > 1 && !queue_memory_unknown(shared->memory, instance),
+                            .is_again = received->receives > 1 &&
+                                        !queue_memory_unknown(shared->memory, instance),
                             .backoff = { .base_usec = RETRY_BASE_USEC,
                                          .cap_usec = RETRY_CAP_USEC,
                                          .jitter_permille = JITTER_PERMILLE } };

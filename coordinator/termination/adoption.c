@@ -23,7 +23,8 @@
 #define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
 #define MACHINE_NAME_MAX_BYTES 128u /* of a UUID or machine id, in the CRD */
 #define PROVIDER_ID_MAX_BYTES 2048u /* of a claim's providerID, in the CRD */
-/* Maximum number of Nodes that adoption_next_wakeup() reports on: tests with thousands of Nodes would be slow. */
+/* Maximum number of Nodes that adoption_next_wakeup() reports on: tests with thousands of Nodes would be
+ * slow. */
 #define REPORTED_NODES_MAX 200u
 
 struct Adoption {
@@ -640,10 +641,12 @@ static AdoptionAct adoption_act(const Adoption *a, const KubeNode *n, const Kube
                                                                                    : ADOPTION_RELEASE;
                 /* The pool needs its own finalizer first, so that nobody misses its deletion. The pool's
                  * change marks the Node. */
-                return object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION) ? ADOPTION_ADOPT
-                                                                                           : ADOPTION_NOTHING;
+                return object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION)
+                               ? ADOPTION_ADOPT
+                               : ADOPTION_NOTHING;
         case POOL_MATCH_SEVERAL:
-                return claim ? ADOPTION_KEEP : ADOPTION_NOTHING; /* a pool keeps the Nodes that it had before */
+                /* A pool keeps the Nodes that it had before. */
+                return claim ? ADOPTION_KEEP : ADOPTION_NOTHING;
         }
         assert(false && "a match without a value");
 }
@@ -682,17 +685,17 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* Returns what a Node that a pool adopts or keeps still lacks; NULL: nothing, or the reconcile has reported why it
- * cannot go on. */
+/* Returns what a Node that a pool adopts or keeps still lacks; NULL: nothing, or the reconcile has reported why
+ * it cannot go on. */
 static const char *adoption_lacks(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
                                   const KubeNodePool *pool) {
         usec_t wall = loop_wall(a->context->env->loop);
         _cleanup_free_ char *message = NULL;
 
-        if (!claim)
-                return adoption_refusal(a->context->view, a->context->cloud, pool, n, wall, &message) && message
-                               ? NULL
-                               : "NodeClaim";
+        if (!claim) {
+                (void) adoption_refusal(a->context->view, a->context->cloud, pool, n, wall, &message);
+                return message ? NULL : "NodeClaim";
+        }
         if (!object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) ||
             !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION))
                 return "finalizer";
@@ -715,14 +718,15 @@ static void report_node(const Adoption *a, const KubeNode *n, Wakeups *w) {
         const KubeNodeClaim *claim = claim_that_counts(a, n);
         PoolMatch match = cluster_view_pool_of_node(a->context->view, n, &pool, NULL);
         AdoptionAct act = adoption_act(a, n, claim, match, pool);
-        const char *name = n->object.meta.name,
-                   *lacks = act == ADOPTION_RELEASE && release_is_unfinished(a->release, n, claim) ? "release"
-                            : act == ADOPTION_ADOPT || act == ADOPTION_KEEP ? adoption_lacks(a, n, claim, pool)
-                                                                               : NULL;
+        const char *name = n->object.meta.name, *lacks = NULL;
         usec_t due = act == ADOPTION_KEEP ? interruption_due(a, n, claim) : USEC_INFINITY,
                wall = loop_wall(a->context->env->loop);
         _cleanup_free_ char *key = strf("node/%s", name), *to_create = NULL;
 
+        if (act == ADOPTION_RELEASE)
+                lacks = release_is_unfinished(a->release, n, claim) ? "release" : NULL;
+        else if (act != ADOPTION_NOTHING)
+                lacks = adoption_lacks(a, n, claim, pool);
         if (!key || is_heard_alone(n, claim, match) || (!lacks && due == USEC_INFINITY))
                 return;
         if (act == ADOPTION_ADOPT)

@@ -96,7 +96,8 @@ static char *ended_text(const HeardVoice *v) {
         if (v->why != HEARD_END_OVERRULED)
                 more = ". vesper has taken its own cordon off; a cordon of anybody else's stays";
         else if (v->notice && v->notice->kind == NOTICE_SCALE_IN)
-                more = ". The hook of its Auto Scaling group is not answered any more: the group ends the machine when the hook's time is over";
+                more = ". The hook of its Auto Scaling group is not answered any more: the group ends the machine "
+                       "when the hook's time is over";
         return strf("is no longer drained: %s%s", heard_end_text(v->why), more);
 }
 

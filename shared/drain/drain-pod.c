@@ -567,10 +567,10 @@ void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* Returns true if the watch will show the next change of this pod, or of the pods that it is held for. The watch, or a
- * list while the watch lags behind, has shown that the pod is terminating: the watch will show its end. POD_WAIT_TERMINATING
- * alone does not count: a pod whose eviction or delete was accepted, or that a list did not show any more, has
- * a timer until the watch agrees. */
+/* Returns true if the watch will show the next change of this pod, or of the pods that it is held for. If the
+ * watch or a list has shown that the pod is terminating, the watch will show its end. POD_WAIT_TERMINATING alone
+ * does not count: a pod whose eviction or delete was accepted, or that a list did not show any more, has a timer
+ * until the watch agrees. */
 static bool drain_pod_is_watched(const DrainPod *dp) {
         return drain_pod_known(dp)->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
                dp->wait == POD_WAIT_OTHERS || dp->wait == POD_WAIT_PROTECTED_OTHERS;

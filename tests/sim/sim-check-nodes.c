@@ -244,7 +244,8 @@ static void check_node_chosen(SimCheck *c, const cJSON *node) {
         const SimMachine *m = sim_world_machine_of(c->world, fj_string(node, "metadata", "name", NULL));
 
         if (!m || sim_check_is_deleting(sim_world_claim(c->world, sim_check_index(c, m))) ||
-            streq_ptr(fj_string(node, "metadata", "labels", "karpenter.sh/lifecycle-phase", NULL), "terminable"))
+            streq_ptr(fj_string(node, "metadata", "labels", "karpenter.sh/lifecycle-phase", NULL),
+                      "terminable"))
                 return;
         if (c->world->options.repair_reboot_sec > 0)
                 check_replaced_after_reboot(c, m, node);

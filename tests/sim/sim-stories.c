@@ -85,7 +85,8 @@ const SimStory sim_stories[] = {
                      { "the Node is un-cordoned", sim_world_admin_uncordon, NULL, 60 },
                      { "spec.disruption is unset", act_unset_disruption, NULL, 60 } } },
         { .name = "node-terminable",
-          .title = "A Node with a pod that nobody makes again is labelled terminable while another Node holds the budget",
+          .title = "A Node with a pod that nobody makes again is labelled terminable while another Node "
+                   "holds the budget",
           .options = { POOL_OF(1), .n_agents = 4, .node_budget = 1, .webhooks = 1 },
           .steps = { { "a pod without a controller runs on the Node", act_add_bare_pod, NULL, 10 },
                      { "another Node holds the charge", act_hold_budget, NULL, 10 },
@@ -305,7 +306,8 @@ const SimStory sim_stories[] = {
           .steps = { { "the message is sent", act_announce_spot, NULL, 60 },
                      { "the machine ends", act_end_machine, is_removed, 300 } } },
         { .name = "queue-set-to-never",
-          .title = "[Interruption] Delete= is set to never while a Node drains for a reboot that the interruption queue announced, and set back",
+          .title = "[Interruption] Delete= is set to never while a Node drains for a reboot that the "
+                   "interruption queue announced, and set back",
           .options = { POOL, .queue = 1 },
           .node = SIM_STORY_NODE_NEXT,
           .rest_sec = 900,

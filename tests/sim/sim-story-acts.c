@@ -142,7 +142,8 @@ void act_set_disruption(SimWorld *w, size_t m) {
                    "'drift':'Auto','budgets':[]}}}");
 }
 void act_set_empty_after(SimWorld *w, size_t m) {
-        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'disruption':{'emptyAfter':'45s','budgets':[]}}}");
+        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                   "{'spec':{'disruption':{'emptyAfter':'45s','budgets':[]}}}");
 }
 /* Deletes the pods of the node. The node takes no other pods meanwhile. */
 void act_empty(SimWorld *w, size_t m) {
@@ -165,7 +166,8 @@ void act_label_terminable(SimWorld *w, size_t m) {
                    "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
 }
 void act_add_bare_pod(SimWorld *w, size_t m) {
-        fake_add_pod(w->cluster, &(FakePod){ .name = "bare", .node = w->machines[m].node, .grace_sec = 20, .stop_sec = 5 });
+        fake_add_pod(w->cluster,
+                     &(FakePod){ .name = "bare", .node = w->machines[m].node, .grace_sec = 20, .stop_sec = 5 });
 }
 void act_unset_disruption(SimWorld *w, size_t m) {
         fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'template':null,'disruption':null}}");

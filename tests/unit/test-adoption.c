@@ -178,7 +178,8 @@ TEST_CASE(test_wrong_provider) {
         assert_true(rig_event_says(r, "metal-1", "NotAdopted", "wants provider 'exec'"));
 }
 
-/* A provider that proves no identity adopts the nodes of a pool that names no provider, if it is the only provider. */
+/* A provider that proves no identity adopts the nodes of a pool that names no provider, if it is the only
+ * provider. */
 TEST_CASE(test_unnamed_provider) {
         for (unsigned several = 0; several < 2; several++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

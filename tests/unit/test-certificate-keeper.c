@@ -574,8 +574,8 @@ static void assert_trace(const Bench *b, const Round *r) {
         assert_string_equal(seen, expected);
 }
 
-/* Checks that the API server trusts the certificate of each replica. OpenSSL needs a third of a millisecond for
- * each pair, so an unchanged pair is not checked twice. */
+/* Checks that the API server trusts the certificate of each replica. OpenSSL needs a third of a millisecond
+ * for each pair, so an unchanged pair is not checked twice. */
 static void assert_trusted(Bench *b) {
         for (size_t i = 0; i < N; i++) {
                 Replica *r = b->replicas + i;

@@ -406,8 +406,8 @@ static double n_answers(Bench *b) {
         return page_sum(&p, "vesper_coordinator_webhook_answers_total");
 }
 
-/* Each allocation fails once while a review is handled. The API server gets one answer, and the metrics count one:
- * without memory the status is not 200, so the failurePolicy decides. */
+/* Each allocation fails once while a review is handled. The API server gets one answer, and the metrics count
+ * one: without memory the status is not 200, so the failurePolicy decides. */
 TEST_CASE(test_out_of_memory) {
         static const char *const objects[] = { "n0", "unseen" };
         static const HttpExchangeOps ops = { .reply = on_reply };

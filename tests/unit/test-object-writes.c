@@ -210,8 +210,8 @@ TEST_CASE(test_room) {
         bench_done(&b);
 }
 
-/* Each allocation of a write fails once. The write is sent all the same, or the key is marked and the next reconcile
- * sends it. */
+/* Each allocation of a write fails once. The write is sent all the same, or the key is marked and the next
+ * reconcile sends it. */
 TEST_CASE(test_out_of_memory) {
         size_t n_failed = 0;
         bool fired = true;

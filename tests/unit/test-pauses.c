@@ -101,7 +101,8 @@ TEST_CASE(test_planned) {
         assert_null(rig_node(r, "n0"));
 }
 
-/* A Node whose claim somebody has removed past its finalizer, while no coordinator ran, belongs to the pool that selects it. */
+/* A Node whose claim somebody has removed past its finalizer, while no coordinator ran, belongs to the pool that
+ * selects it. */
 TEST_CASE(test_without_claim) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 

@@ -220,11 +220,17 @@ static const char *first_by_claim(CoordinatorRig *r, const char *a, const char *
         return strcmp(of_a, of_b) < 0 ? a : b;
 }
 
+static void add_held_pod(CoordinatorRig *r, const char *ns, const char *name, const char *node) {
+        fake_add_pod(r->cluster, &(FakePod){ .ns = ns, .name = name, .node = node,
+                                             .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+}
+
 /* The pool names the claim that comes first, and the pod that has held its removal for the longest. */
 TEST_CASE(test_held_by) {
         static const struct {
-                const char *what, *first, *second; /* pods that hold n0; the second one 20 s after the first */
-                bool at_once, two;                 /* both pods in the same second; another node is held, too */
+                const char *what;
+                const char *first, *second; /* pods that hold n0; the second one 20 s after the first */
+                bool at_once, two;          /* both pods in the same second; another node is held, too */
                 const char *pod;
         } rows[] = {
                 { "the older pod, by its name the last", "zz", "aa", false, false, "default/zz" },
@@ -240,23 +246,24 @@ TEST_CASE(test_held_by) {
 
                 print_message("  %s\n", rows[i].what);
                 rig_begin(r, 3, NULL);
-                fake_add_pod(r->cluster, &(FakePod){ .name = rows[i].first, .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                add_held_pod(r, NULL, rows[i].first, "n0");
                 if (rows[i].two)
-                        fake_add_pod(r->cluster, &(FakePod){ .name = "aa", .ns = "other", .node = "n1", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                        add_held_pod(r, "other", "aa", "n1");
                 rig_run(r, SEC);
                 if (rows[i].at_once)
-                        fake_add_pod(r->cluster, &(FakePod){ .name = rows[i].second, .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                        add_held_pod(r, NULL, rows[i].second, "n0");
                 rig_delete_node(r, "n0");
                 if (rows[i].two)
                         rig_delete_node(r, "n1");
                 rig_run(r, 20 * SEC);
                 if (!rows[i].at_once)
-                        fake_add_pod(r->cluster, &(FakePod){ .name = rows[i].second, .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                        add_held_pod(r, NULL, rows[i].second, "n0");
                 rig_run(r, 40 * SEC);
                 assert_counts(r, 3, rows[i].two ? 2 : 1, rows[i].two ? 2 : 1);
                 if (rows[i].two)
                         node = first_by_claim(r, "n0", "n1");
-                text = MUST(strf("%s held, the others go on: node %s by pod %s, Protected", rows[i].two ? "Removals are" : "A removal is", node,
+                text = MUST(strf("%s held, the others go on: node %s by pod %s, Protected",
+                                 rows[i].two ? "Removals are" : "A removal is", node,
                                  streq(node, "n0") ? rows[i].pod : "other/aa"));
                 assert_string_equal(message(r, "Ready"), text);
         }

@@ -193,8 +193,8 @@ static unsigned n_reports(QueueRig *r, const char *node) {
         return (unsigned) n;
 }
 
-/* A message about a Node that no NodePool adopts is reported once, and deleted. If a pool selects the Node, that takes
- * two minutes from its joining. SQS may deliver the message several times before. */
+/* A message about a Node that no NodePool adopts is reported once, and deleted. If a pool selects the Node, that
+ * takes two minutes from its joining. SQS may deliver the message several times before. */
 TEST_CASE(test_joins_unadopted) {
         static const struct {
                 unsigned joins_sec, early_sec, late_sec; /* after joining: not reported yet, reported */
