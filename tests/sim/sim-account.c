@@ -4,6 +4,7 @@
 #include <ctype.h>
 
 #include "hashmap.h"
+#include "sim-events.h"
 #include "sim-process.h"
 #include "strv.h"
 
@@ -97,10 +98,13 @@ static void name_machines(SimAccount *a) {
         SimWorld *w = a->world;
 
         for (size_t i = 0; i < w->n_machines; i++) {
+                _cleanup_free_ char *vm = sim_events_vm(i);
                 bool is_own = i == a->machine;
 
                 name(a, w->machines[i].node, is_own ? "NODE" : "OTHER");
                 name(a, w->machines[i].instance, is_own ? "INSTANCE" : "OTHER-INSTANCE");
+                if (w->azure)
+                        name(a, vm, is_own ? "VM" : "OTHER-VM");
                 name(a, w->machines[i].boot_id, is_own ? "BOOT" : "OTHER-BOOT");
                 name(a, fj_string(sim_world_claim(w, i), "metadata", "name", NULL), is_own ? "CLAIM" : "OTHER-CLAIM");
         }
@@ -142,6 +146,10 @@ static size_t match_time(const char *p, const char *end) {
                 for (n++; p + n < end && isdigit((unsigned char) p[n]); n++)
                         ;
         return p + n < end && p[n] == 'Z' ? n + 1 : n;
+}
+
+static size_t match_uid(const char *p, const char *end) {
+        return match(p, end, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
 }
 
 /* Matches a number with its unit: "12 s", "1.5 s", "3min", "3m". */
@@ -204,7 +212,7 @@ static const char *replace(const SimAccount *a, const char *p, size_t n, const c
                 return known;
         if (is_pod(p, n))
                 return "POD";
-        if (match(p, p + n, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") == n)
+        if (match_uid(p, p + n) == n)
                 return "UID";
         if ((n >= 10 && is_hex(p, n)) || streq(key, "ReceiptHandle"))
                 return "ID";
@@ -265,7 +273,7 @@ static size_t add_value(const SimAccount *a, const char *p, const char *end, con
                         add_time(a, p, n, b);
                 else
                         strbuf_add(b, "TIME");
-        } else if (!is_exact && (n = match_duration(p, end)) > 0)
+        } else if (!is_exact && match_uid(p, end) == 0 && (n = match_duration(p, end)) > 0)
                 strbuf_add(b, "DURATION");
         else
                 n = add_word(a, p, end, key, b);

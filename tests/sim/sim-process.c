@@ -157,6 +157,13 @@ static const char *get_environment(const char *name, void *userdata) {
 
 /* -- a life ------------------------------------------------------------------------------------ */
 
+/* Answers for the kubelet of the machine. */
+static void on_healthz(HttpExchange *x, void *userdata) {
+        bool is_ill = timer_is_armed(((SimMachine *) userdata)->kubelet);
+
+        http_reply_text(x, is_ill ? 500 : 200, "text/plain", is_ill ? "[-]syncloop failed" : "ok");
+}
+
 static void life_make_io(SimLife *l) {
         HttpInprocHooks hooks = { .on_request = on_request, .on_over = on_eviction_over, .userdata = l };
         SimProcess *p = l->process;
@@ -186,6 +193,9 @@ static void life_make_io(SimLife *l) {
         assert(r >= 0);
         if (p->kind == SIM_AGENT)
                 l->state = sim_state_store_new(p->disk, on_write, l);
+        if (p->kind == SIM_AGENT && w->options.healthz)
+                r = http_inproc_route(l->transport, "http://127.0.0.1:10248", on_healthz, p->machine);
+        assert(r >= 0);
 }
 
 static void life_make_client(SimLife *l) {

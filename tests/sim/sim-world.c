@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "fake-azure-metadata.h"
 #include "fake-controllers.h"
 #include "hashmap.h"
 #include "sim-check.h"

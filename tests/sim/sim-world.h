@@ -112,6 +112,7 @@ typedef struct SimOptions {
         unsigned repair_reboot_sec; /* what shows SIM_ILLNESS for so long is rebooted, and replaced after twice as long if that did not help; 0: no rule says so */
         unsigned outlook;    /* 1: the pool sets spec.disruption so that every node would go; nobody has asked for it, so none does */
         unsigned exec_permille;           /* of that command's runs that go wrong, for a part of the load */
+        unsigned healthz; /* 1: kubelets serve /healthz to their agents */
 } SimOptions;
 
 /* The request that is handled in this step. */
