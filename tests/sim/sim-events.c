@@ -172,13 +172,14 @@ char *sim_events_vm(size_t machine) {
         return MUST(strf("pool_%zu", machine));
 }
 
-void sim_events_move_to_azure(SimWorld *w, size_t n) {
+void sim_events_move_to_azure(SimWorld *w, size_t n, int acknowledge) {
         w->azure = fake_azure_events_new(w->loop);
         for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *vm = sim_events_vm(i), *number = MUST(strf("%zu", i));
                 SimMachine *m = &w->machines[i];
 
                 m->agent->agent_config.metadata_source = METADATA_SOURCE_AZURE;
+                m->agent->agent_config.acknowledge = acknowledge;
                 m->azure = fake_azure_metadata_new(w->loop, w->azure,
                                                    &(FakeAzureMetadataOptions){ .name = vm, .scale_set = "pool", .instance = number });
                 m->metadata = fake_azure_metadata_handle;
@@ -299,7 +300,7 @@ static int set_text(char **to, const char *text) {
 
 static void equip(Scene *s) {
         if (s->azure) {
-                sim_events_move_to_azure(s->w, MACHINES);
+                sim_events_move_to_azure(s->w, MACHINES, ACKNOWLEDGE_ALL);
                 fake_azure_events_on_approve(s->w->azure, on_approved, s);
         } else
                 fake_ec2_on_reboot(s->w->ec2, on_reboot, s);
@@ -310,8 +311,6 @@ static void equip(Scene *s) {
                 if (r >= 0)
                         r = set_text(&c->policy[NOTICE_MAINTENANCE], "before:1h");
                 assert(r >= 0);
-                if (s->azure)
-                        c->acknowledge = ACKNOWLEDGE_ALL;
         }
 }
 

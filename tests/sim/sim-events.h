@@ -24,8 +24,8 @@ void sim_events_play(uint64_t seed, bool report, bool trace, SimOutcome *ret);
  * clock. */
 void sim_events_schedule(SimWorld *w, size_t machine, const char *id, const char *code, usec_t at_usec);
 /* Makes the first n machines instances of one scale set of Azure, with one document of events (SimWorld.azure). Before the agents
- * start, or before they are started again: agents read the source of notices at their start. */
-void sim_events_move_to_azure(SimWorld *w, size_t n);
+ * start, or before they are started again: agents read the source of notices at their start. acknowledge: an Acknowledge. */
+void sim_events_move_to_azure(SimWorld *w, size_t n, int acknowledge);
 /* Name of the machine in Azure. Free it. */
 char *sim_events_vm(size_t machine);
 /* Withdraws all events from the metadata. */

@@ -73,13 +73,48 @@ void act_set_empty_after(SimWorld *w, size_t m);
 void act_empty(SimWorld *w, size_t m);
 void act_scale_in(SimWorld *w, size_t m);
 void act_send_rubbish(SimWorld *w, size_t m);
+void act_schedule_stop(SimWorld *w, size_t m);
+void act_bring_event_near(SimWorld *w, size_t m);
+void act_bring_event_nearer(SimWorld *w, size_t m);
+void act_kill_agent_for_a_while(SimWorld *w, size_t m);
+void act_silence_bus(SimWorld *w, size_t m);
+void act_mend_bus(SimWorld *w, size_t m);
+void act_take_api_away(SimWorld *w, size_t m);
+void act_use_volumes(SimWorld *w, size_t m);
+void act_free_volume(SimWorld *w, size_t m);
+void act_free_volumes(SimWorld *w, size_t m);
+void act_remove_interruption(SimWorld *w, size_t m);
+void act_fail_azure(SimWorld *w, size_t m);
+void act_mend_azure(SimWorld *w, size_t m);
+void act_complete_event(SimWorld *w, size_t m);
+void act_stop_kubelet_for_a_while(SimWorld *w, size_t m);
+void act_cancel_shutdown(SimWorld *w, size_t m);
+void act_set_clock_ahead(SimWorld *w, size_t m);
+void act_set_clock_right(SimWorld *w, size_t m);
+void act_add_bare_pods(SimWorld *w, size_t m);
+void act_bind_late_pod(SimWorld *w, size_t m);
+void act_remove_late_pod(SimWorld *w, size_t m);
+void act_remove_node(SimWorld *w, size_t m);
+void act_register_node(SimWorld *w, size_t m);
+void act_announce_redeploy(SimWorld *w, size_t m);
+void act_announce_azure_reboot(SimWorld *w, size_t m);
+void act_announce_redeploy_of_two(SimWorld *w, size_t m);
 
 /* Acts on the whole world, for SimStory.prepare and SimStory.warm. */
 void act_try_reboot(SimWorld *w);
 void act_drain_unmanaged(SimWorld *w);
 void act_let_agents_wait(SimWorld *w);
 void act_move_to_azure(SimWorld *w);
+void act_let_agents_drain(SimWorld *w);
+void act_run_dry(SimWorld *w);
+void act_let_agents_cordon(SimWorld *w);
+void act_let_agents_cordon_for_a_while(SimWorld *w);
 void act_take_reboots_early(SimWorld *w);
+void act_take_reboots_in_vain(SimWorld *w);
+void act_take_reboots_without_coordinator(SimWorld *w);
+void act_use_azure(SimWorld *w);
+void act_use_azure_early(SimWorld *w);
+void act_use_azure_for_several(SimWorld *w);
 
 /* -- conditions -------------------------------------------------------------------------------- */
 
@@ -93,6 +128,9 @@ CONDITION(is_removed, is_gone(w, userdata) && claim_is_released(w, userdata) && 
 CONDITION(is_blocked, sim_world_condition(w, m, "DrainInProgress", "True") && sim_world_pods_on(w, m) > 0)
 CONDITION(is_granted, sim_world_annotation(w, m, "vesper.sh/shutdown-granted"))
 CONDITION(is_down, is_off(w, m) || !sim_world_condition(w, m, "Ready", "True"))
+/* Its agent has drained it for an event that EC2 has scheduled. */
+CONDITION(says_event, strstr(strempty(sim_world_annotation(w, m, "vesper.sh/interruption")), "instance-event-"))
+CONDITION(asks_for_slot, sim_world_annotation(w, m, "vesper.sh/shutdown-request"))
 CONDITION(asks_for_nothing,
           !sim_world_annotation(w, m, "vesper.sh/shutdown-request") && !sim_world_annotation(w, m, "vesper.sh/shutdown-granted"))
 CONDITION(is_to_reboot, sim_world_annotation(w, m, "vesper.sh/reboot-for-repair"))
