@@ -213,8 +213,9 @@ static void show_plan(Agent *a) {
                 r = scheduled ? reflex_plan(a->reflex, NOTICE_SHUTDOWN, scheduled) : -ENOMEM;
         } else if (announced) {
                 rfc3339_format(loop_to_wall(a->env->loop, begin_usec), when);
-                scheduled = strf(" moves this node's pods away from %s on: %s announces %s of this machine", when,
-                                 announced->source, announced->action ? announced->action : "the end");
+                scheduled = strf("%s moves this node's pods away from %s on: %s announces %s of this machine",
+                                 reboot_event(a->reboot) ? " waits for a slot to reboot this machine early. Without a slot, vesper-agent" : "",
+                                 when, announced->source, announced->action ? announced->action : "the end");
                 r = scheduled ? reflex_plan(a->reflex, announced->kind, scheduled) : -ENOMEM;
         } else if (reboot_event(a->reboot))
                 r = reflex_plan(a->reflex, NOTICE_MAINTENANCE,

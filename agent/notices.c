@@ -251,7 +251,8 @@ static void consider(Notices *n, Standing *s) {
                 (void) reflex_notice(n->c.reflex, s->notice, &plan);
         else if (is_first(&s->spoken)) {
                 count(n, s->notice, s);
-                node_voice_notice_planned(n->c.voice, s->notice, loop_to_wall(n->c.env->loop, plan.begin_usec));
+                node_voice_notice_planned(n->c.voice, s->notice, loop_to_wall(n->c.env->loop, plan.begin_usec),
+                                          notices_takes_early(n) && s->notice->early != NOTICE_EARLY_NEVER);
         }
 }
 

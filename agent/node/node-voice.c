@@ -308,15 +308,15 @@ void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
         tell_receiver(v, NOTIFY_REPORTED, n, SIZE_MAX, text);
 }
 
-void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec) {
+void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec, bool may_be_early) {
         _cleanup_free_ char *text = NULL;
         char at[RFC3339_MAX], begin[RFC3339_MAX];
 
         rfc3339_format(n->announced_usec, at);
         rfc3339_format(begin_usec, begin);
-        text = strf("%s announces: %s of this machine at %s (%s). Node %s stays in service until %s; then its pods are moved away.",
+        text = strf("%s announces: %s of this machine at %s (%s). Node %s stays in service until %s%s; then its pods are moved away.",
                     n->source, action_of(n), n->announced_usec > 0 ? at : "a time not said", notice_kind_to_string(n->kind),
-                    v->node, begin);
+                    v->node, begin, may_be_early ? ", or until a coordinator lets its machine reboot early" : "");
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SEEN, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, "InterruptionPlanned", text);
         tell_receiver(v, NOTIFY_PLANNED, n, SIZE_MAX, text);

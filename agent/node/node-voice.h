@@ -46,8 +46,9 @@ void node_voice_source_back(NodeVoice *v, const char *source);
 /* The notice. */
 void node_voice_notice_seen(NodeVoice *v, const Plan *plan);
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why);
-/* It is acted upon later, by [Policy]: at that time of the wall clock. */
-void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec);
+/* Reports a notice that [Policy] has acted upon later. begin_usec: wall clock. may_be_early: the agent asks for a slot to take
+ * the announced reboot before that time. */
+void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec, bool may_be_early);
 void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec);
 /* The notice in force is another one now, and the node was being taken out of service before. */
 void node_voice_notice_took_over(NodeVoice *v);

@@ -59,12 +59,22 @@ static char *asked(AgentRig *r, const char *member) {
         return copy;
 }
 
+static void assert_plan(AgentRig *r, bool waits) {
+        const cJSON *c = fj_find(fj_get(agent_rig_node(r), "status", "conditions", NULL), "type", "MaintenancePlanned");
+        const char *text = c ? fj_string(c, "message", NULL) : NULL;
+
+        assert_non_null(text);
+        assert_int_equal(strstr(text, "vesper-agent waits for a slot to reboot this machine early. Without a slot, vesper-agent moves") != NULL, waits);
+        assert_int_equal(startswith(text, "vesper-agent moves this node's pods away from ") != NULL, !waits);
+}
+
 static void assert_asks(AgentRig *r, const char *event, const char *by) {
         _cleanup_free_ char *is = asked(r, "event"), *who = asked(r, "by");
 
         assert_non_null(is);
         assert_string_equal(is, event);
         assert_true(streq_ptr(who, by));
+        assert_plan(r, true);
         assert_false(agent_rig_unschedulable(r)); /* in service until it is granted */
         assert_int_equal(agent_rig_n_pods(r), 3);
 }
@@ -108,6 +118,7 @@ TEST_CASE(test_by_cloud) {
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
         assert_asks(r, EVENT, "cloud");
+        assert_true(agent_rig_said(r, ", or until a coordinator lets its machine reboot early; then its pods are moved away."));
         assert_null(agent_rig_annotation(r, TAKEN)); /* nobody has granted it */
         grant(r, 2400);
         run(r, 30 * S);
@@ -159,6 +170,9 @@ TEST_CASE(test_not_wanted) {
                 announce(r, EVENT, rows[i].code, 30 * USEC_PER_HOUR);
                 run(r, LOOKS_USEC);
                 assert_in_service(r);
+                assert_plan(r, false);
+                assert_true(agent_rig_said(r, "; then its pods are moved away."));
+                assert_false(agent_rig_said(r, "early"));
         }
 }
 
@@ -197,6 +211,7 @@ TEST_CASE(test_nobody_grants) {
         run(r, LOOKS_USEC);
         run(r, r->config.reboot_patience_usec);
         assert_in_service(r);
+        assert_plan(r, false);
         assert_null(agent_rig_annotation(r, TAKEN));
         run(r, 5 * USEC_PER_HOUR);
         assert_in_service(r);
