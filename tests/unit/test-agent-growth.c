@@ -15,6 +15,14 @@
 #define WARM_NOTICES 600 /* fill what is bounded: the 1,024 last Events, by which repetitions are known */
 #define SLACK_BYTES 4096 /* one buffer that is larger this time */
 
+static unsigned n_trims;
+
+/* Takes the place of glibc's: counts how often an agent gives memory back. */
+int malloc_trim(size_t pad) {
+        n_trims++;
+        return 0;
+}
+
 static size_t heap(void) {
         struct mallinfo2 m = mallinfo2();
 
@@ -118,8 +126,37 @@ TEST_CASE(test_notices) {
                          old);
 }
 
+/* An agent gives memory back once after its start, once when its node is drained, and once when that is undone; not while it
+ * waits for its Node, nor during a drain, nor at each poll. */
+TEST_CASE(test_trims) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+        unsigned n = n_trims;
+
+        r->no_route = true;
+        agent_rig_add_pods(r, "web", 2);
+        agent_rig_start(r);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_int_equal(n_trims - n, 0);
+        r->no_route = false;
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_int_equal(n_trims - n, 1);
+        for (unsigned i = 0; i < 2; i++) {
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 4 * USEC_PER_SEC); /* two polls: the pods need three seconds to stop */
+                assert_int_equal(n_trims - n, 1 + 2 * i + (i > 0));
+                agent_rig_run(r, 30 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Drained");
+                assert_int_equal(n_trims - n, 2 + 2 * i);
+                fake_imds_clear_action(r->imds);
+                agent_rig_run(r, 13 * USEC_PER_MINUTE);
+                assert_string_equal(agent_phase(r->agent), "Idle");
+                assert_int_equal(n_trims - n, 3 + 2 * i);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_trims),
                 cmocka_unit_test(test_polls),
                 cmocka_unit_test(test_notices),
         };

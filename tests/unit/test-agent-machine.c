@@ -9,6 +9,7 @@
 #include "cmocka-test.h"
 #include "http-inproc.h"
 #include "kubelet-watch.h"
+#include "page.h"
 
 /* What the machine around an agent tells it: links, routes, shutdowns. */
 
@@ -49,6 +50,74 @@ TEST_CASE(test_link_returns) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
+static size_t n_arrived(AgentRig *r, FakeVerb verb, const char *path) {
+        const FakeApi *api = fake_cluster_api(r->cluster);
+        const FakeLogEntry *e;
+        size_t n = 0;
+
+        for (size_t i = 0; (e = fake_api_log_at(api, i)); i++)
+                n += e->verb == verb && strstr(e->path, path);
+        return n;
+}
+
+/* Each thing that waits for the API server, or for the metadata service, is tried at once when links change. */
+TEST_CASE(test_link_change_wakes_all) {
+        static const struct {
+                const char *what;
+                FakeVerb verb;
+                const char *path;
+        } rows[] = {
+                { "the cordon", FAKE_PATCH, "/api/v1/nodes/" RIG_NODE },
+                { "the watch of the Node", FAKE_WATCH, "/api/v1/nodes" },
+                { "the watch of its pods", FAKE_WATCH, "/api/v1/pods" },
+                { "an eviction", FAKE_CREATE, "/eviction" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                bool evicts = strstr(rows[i].path, "eviction");
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_add_pods(r, "web", 3);
+                agent_rig_run(r, USEC_PER_SEC);
+                if (evicts)
+                        fake_add_pdb(r->cluster, NULL, "web-budget", "web", true, "3");
+                else
+                        fake_api_away_until(fake_cluster_api(r->cluster), usec_add(virtual_time_now(r->world.time), 42 * USEC_PER_SEC));
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, evicts ? 5 * USEC_PER_SEC : 42 * USEC_PER_SEC + USEC_PER_MSEC);
+                r->no_route = evicts; /* for less than the 15 s after which the Node would be read first */
+                agent_rig_run(r, evicts ? 9 * USEC_PER_SEC : 0);
+                r->no_route = false;
+                fake_api_log_reset(fake_cluster_api(r->cluster));
+                agent_rig_run(r, 50 * USEC_PER_MSEC);
+                assert_int_equal(n_arrived(r, rows[i].verb, rows[i].path), 0); /* it waits: else this shows nothing */
+                fake_netlink_change(&r->netlink);
+                agent_rig_run(r, 50 * USEC_PER_MSEC);
+                assert_true(n_arrived(r, rows[i].verb, rows[i].path) > 0);
+        }
+}
+
+/* The metadata service is asked again at once, too. */
+TEST_CASE(test_link_change_wakes_polls) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        size_t n;
+
+        r->lost = AGENT_METADATA_ENDPOINT;
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        r->lost = NULL;
+        n = fake_imds_n_gets(r->imds);
+        fake_netlink_change(&r->netlink);
+        agent_rig_run(r, 50 * USEC_PER_MSEC);
+        assert_true(fake_imds_n_gets(r->imds) > n);
+}
+
+static double metric(AgentRig *r, const char *family) {
+        _cleanup_page_ Page p = page_ask(agent_handle_metrics, r->agent, HTTP_GET, "/metrics");
+
+        return page_sum(&p, family);
+}
+
 static size_t count(const char *text, const char *part) {
         size_t n = 0;
 
@@ -75,6 +144,7 @@ TEST_CASE(test_no_route) {
         n = count(strbuf_str(&r->patches), "/api/v1/nodes/n1");
         assert_in_range(n, 9, 11);
         assert_int_equal(count(strbuf_str(&r->lines), "has no way to the API server"), 1);
+        assert_true(metric(r, "vesper_agent_api_no_route") == 1);
 
         r->no_route = false;
         agent_rig_run(r, 100 * USEC_PER_MSEC);
@@ -83,7 +153,9 @@ TEST_CASE(test_no_route) {
         fake_netlink_change(&r->netlink);
         agent_rig_run(r, 100 * USEC_PER_MSEC);
         assert_false(agent_rig_unschedulable(r));
-        assert_int_equal(count(strbuf_str(&r->lines), "has a way to the API server again"), 1);
+        assert_int_equal(count(strbuf_str(&r->lines), "has a way to the API server again, after 14min 56s"), 1);
+        assert_true(metric(r, "vesper_agent_api_no_route") == 0);
+        assert_true(metric(r, "vesper_agent_route_changes_total") == 1);
 }
 
 /* Another write waits for a way: the cordon does not wait with it. */
@@ -187,6 +259,7 @@ TEST_CASE(test_kubelet_watch) {
                 assert_int_equal(k.n, 20);
                 assert_int_equal(count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
                 assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
+                assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 1);
                 assert_false(agent_rig_unschedulable(r));
                 assert_int_equal(agent_rig_n_pods(r), 2);
                 k.ok = true;
@@ -195,7 +268,25 @@ TEST_CASE(test_kubelet_watch) {
                 agent_rig_run(r, 5 * USEC_PER_MINUTE);
                 assert_int_equal(count(strbuf_str(&r->lines), "is healthy again"), 1);
                 assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
+                assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 0);
         }
+}
+
+/* A machine that goes down stops its kubelet: the metric shows that, and nobody is warned. */
+TEST_CASE(test_kubelet_of_ending_machine) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        Kubelet k = { .ok = true };
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':['csi/disk-1']}}");
+        agent_rig_add_pods(r, "web", 1);
+        fake_merge(r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':['x.y/z']}}");
+        assert_return_code(http_inproc_route(r->transport, "http://127.0.0.1:10248", on_healthz, &k), 0);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+        k.ok = false;
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 1);
+        assert_false(agent_rig_said(r, "The kubelet of node"));
 }
 
 /* Once the machine goes down, a notice that is withdrawn undoes nothing. */
@@ -551,10 +642,13 @@ TEST_CASE(test_no_metrics) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_link_returns),
+                cmocka_unit_test(test_link_change_wakes_all),
+                cmocka_unit_test(test_link_change_wakes_polls),
                 cmocka_unit_test(test_no_route),
                 cmocka_unit_test(test_no_route_holds_no_cordon),
                 cmocka_unit_test(test_kubelet_health),
                 cmocka_unit_test(test_kubelet_watch),
+                cmocka_unit_test(test_kubelet_of_ending_machine),
                 cmocka_unit_test(test_machine_goes_down),
                 cmocka_unit_test(test_no_bus),
                 cmocka_unit_test(test_drain_by_hand),

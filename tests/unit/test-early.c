@@ -249,6 +249,66 @@ TEST_CASE(test_two_left) {
         assert_non_null(agent_rig_annotation(r, REQUEST));
 }
 
+#define KEPT 16u /* LEFT_MAX of early.c */
+
+/* Announces so many reboots, the first of them first. */
+static void announce_many(AgentRig *r, unsigned n) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        char at[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 60 * USEC_PER_HOUR), at);
+        for (unsigned i = 0; i < n; i++)
+                strbuf_addf(&b, "%s{\"EventId\": \"instance-event-%02u\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}",
+                            i == 0 ? "[" : ", ", i, at);
+        strbuf_add(&b, "]");
+        fake_imds_set_text(r->imds, EVENTS, strbuf_str(&b));
+}
+
+/* Returns the events that are asked for meanwhile, in their order, "00 01 02 ". */
+static void note_asked(AgentRig *r, usec_t usec, StrBuf *ret) {
+        _cleanup_free_ char *last = NULL;
+
+        for (usec_t t = 0; t < usec; t += 10 * S) {
+                _cleanup_free_ char *event = NULL;
+
+                run(r, 10 * S);
+                event = asked(r, "event");
+                if (event && !streq_ptr(event, last))
+                        strbuf_addf(ret, "%s ", event + strlen("instance-event-"));
+                free(last);
+                last = TAKE_PTR(event);
+        }
+}
+
+/* Reboots that nobody grants are asked for one after the other. As many as are kept are not asked for again; of one more, the first
+ * is forgotten, and asked for again. An event that is over makes room before. */
+TEST_CASE(test_many_left) {
+        static const struct {
+                unsigned n;
+                const char *asked;
+        } rows[] = {
+                { KEPT, "00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 " },
+                { KEPT + 1, "00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 00 01 02 " },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+                _cleanup_strbuf_ StrBuf b = { 0 };
+
+                r->config.reboot_patience_usec = 3 * USEC_PER_MINUTE;
+                assert_return_code(free_and_strdup(&r->config.policy_reboot, "early"), 0);
+                assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                           "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'}}}");
+                agent_rig_start(r);
+                run(r, 10 * S);
+                announce_many(r, rows[i].n);
+                note_asked(r, USEC_PER_HOUR, &b);
+                print_message("%s\n", strbuf_str(&b));
+                assert_string_equal(strbuf_str(&b), rows[i].asked);
+        }
+}
+
 /* Its window drains the node as any other's does, also where it was taken early once, and keeps it so when the window is over. */
 TEST_CASE(test_window) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
@@ -470,7 +530,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud), cmocka_unit_test(test_late_answer),
                         cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
-                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_two_left), cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
+                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_two_left), cmocka_unit_test(test_many_left),
+                cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
                 cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart), cmocka_unit_test(test_restart_told), cmocka_unit_test(test_held),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
         };
