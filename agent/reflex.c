@@ -112,11 +112,22 @@ static bool iterate_pods(HashmapIterator *it, const KubePod **ret, void *userdat
         return true;
 }
 
-size_t reflex_pods_left(const Reflex *r) {
+size_t reflex_pods_on_node(const Reflex *r) {
         const DrainRules rules = { .returns = r->returns };
-        const KubeNode *node = reflex_node(r);
         KubeObject *o;
         size_t n = 0;
+
+        if (r->drain)
+                return node_drain_pods_left(r->drain);
+        if (!informer_synced(r->c.pods))
+                return SIZE_MAX;
+        INFORMER_FOREACH (o, r->c.pods)
+                n += drain_waits_for((const KubePod *) o, &rules, loop_server_wall(r->c.env->loop));
+        return n;
+}
+
+size_t reflex_pods_left(const Reflex *r) {
+        const KubeNode *node = reflex_node(r);
 
         if (r->drain)
                 return node_drain_pods_left(r->drain);
@@ -127,9 +138,7 @@ size_t reflex_pods_left(const Reflex *r) {
 
                 return i && i->pods_left > 0 ? (size_t) i->pods_left : 0;
         }
-        INFORMER_FOREACH (o, r->c.pods)
-                n += drain_waits_for((const KubePod *) o, &rules, loop_server_wall(r->c.env->loop));
-        return n;
+        return reflex_pods_on_node(r);
 }
 
 /* -- the report --------------------------------------------------------------------------------- */

@@ -127,6 +127,8 @@ usec_t reflex_only_cordoned_since(const Reflex *r);
 const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
 /* Returns the number of pods to evict. Until the pods are listed: the number in the Node's annotation. */
 size_t reflex_pods_left(const Reflex *r);
+/* Returns the number of pods that a drain would evict, whether one is under way or not. SIZE_MAX: the pods are not listed yet. */
+size_t reflex_pods_on_node(const Reflex *r);
 usec_t reflex_deadline(const Reflex *r); /* wall clock: when the node has to be empty; USEC_INFINITY: not said */
 bool reflex_is_reported(const Reflex *r); /* the Node says all that is to be said */
 /* Reports the interruption until the node is drained, the drain, and each write to the Node that is due. */

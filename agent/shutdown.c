@@ -233,7 +233,7 @@ static void shutdown_step(Shutdown *s) {
         why = shutdown_over_reason(s, &next);
         if (why) {
                 shutdown_set_state(s, SHUTDOWN_LET_GO);
-                node_voice_shutdown_let_go(s->c.voice, why, reflex_pods_left(s->c.reflex),
+                node_voice_shutdown_let_go(s->c.voice, why, s->c.config->shutdown_drain, reflex_pods_on_node(s->c.reflex),
                                            usec_sub(now(s), s->began_usec));
                 shutdown_hold(s);
                 if (s->stop_asked)

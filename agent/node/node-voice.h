@@ -87,5 +87,6 @@ void node_voice_shutdown_limits(NodeVoice *v, const PowerLimits *l, const PowerB
                                 bool kubelet_inhibits);
 void node_voice_shutdown_began(NodeVoice *v, const Notice *n, usec_t budget_usec);
 void node_voice_shutdown_alone(NodeVoice *v, const char *why);
-void node_voice_shutdown_let_go(NodeVoice *v, const char *why, size_t pods_left, usec_t after_usec);
+/* is_drained: pods that are left are a failure. pods_left: SIZE_MAX if the number is not known. */
+void node_voice_shutdown_let_go(NodeVoice *v, const char *why, bool is_drained, size_t pods_left, usec_t after_usec);
 void node_voice_shutdown_cancelled(NodeVoice *v);

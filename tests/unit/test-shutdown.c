@@ -665,15 +665,17 @@ TEST_CASE(test_settings) {
                 int too_short;
                 usec_t job;
                 bool drains, inhibits;
-                const char *said;
+                const char *said, *left;
         } rows[] = {
-                { "Drain=no", false, SHUTDOWN_TOO_SHORT_DEGRADE, 1800 * S, false, false, NULL },
+                { "Drain=no", false, SHUTDOWN_TOO_SHORT_DEGRADE, 1800 * S, false, false, NULL,
+                  "notice The shutdown goes on, 0s after it began: [Shutdown] Drain=no. Pods left on node n1: 2." },
                 { "TooShort=degrade", true, SHUTDOWN_TOO_SHORT_DEGRADE, 300 * S, true, true,
-                  "Lower [Shutdown] MaxSec=" },
+                  "Lower [Shutdown] MaxSec=", "after it began: the node is drained. Pods left on node n1: 0." },
                 { "TooShort=refuse", true, SHUTDOWN_TOO_SHORT_REFUSE, 300 * S, false, false,
-                  "is not drained before" },
+                  "is not drained before",
+                  "warning The shutdown goes on, 0s after it began: the machine gives less than [Shutdown] MaxSec=, and TooShort=refuse. Pods left on node n1: 2." },
                 { "enough, refuse or not", true, SHUTDOWN_TOO_SHORT_REFUSE, 1800 * S, true, true,
-                  "by 10min at most" },
+                  "by 10min at most", "after it began: the node is drained. Pods left on node n1: 0." },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -695,6 +697,8 @@ TEST_CASE(test_settings) {
                 assert_int_equal(agent_rig_n_pods(r), rows[i].drains ? 0 : 2);
                 if (!rows[i].drains)
                         assert_string_equal(r->left, "the machine goes down, and its node is not drained");
+                if (!agent_rig_said(r, rows[i].left))
+                        fail_msg("'%s' was not said, but:\n%s", rows[i].left, strbuf_str(&r->lines));
                 assert_true(took(r) < 8 * S);
         }
 }
