@@ -165,6 +165,7 @@ static int make_client(AgentRig *r) {
 
 static int make_process(AgentRig *r) {
         const HttpInprocHooks hooks = { .on_request = on_request, .userdata = r };
+        _cleanup_free_ char *kubelet = MUST(strf("https://127.0.0.1:%u", r->kubelet_port > 0 ? r->kubelet_port : 10250));
         int k;
 
         k = loop_new_virtual(r->world.time, &r->loop);
@@ -184,7 +185,7 @@ static int make_process(AgentRig *r) {
                 k = http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, r->metadata ? r->metadata : fake_imds_handle,
                                       r->metadata ? r->metadata_userdata : r->imds);
         if (k >= 0 && r->serves_running_pods)
-                k = http_inproc_route(r->transport, "https://127.0.0.1:10250", fake_running_pods_handle, &r->running_pods);
+                k = http_inproc_route(r->transport, kubelet, fake_running_pods_handle, &r->running_pods);
         return k < 0 ? k : make_client(r);
 }
 

@@ -45,6 +45,7 @@ typedef struct AgentRig {
         bool no_bus;      /* it is started without one */
         FakeRunningPods running_pods;
         bool serves_running_pods; /* the kubelet does, from the agent's start on */
+        unsigned kubelet_port;    /* port of its server; 0: 10250 */
         FakeNetlink netlink;
 
         /* the process; NULL while it does not run */

@@ -17,9 +17,13 @@ static void run(AgentRig *r, usec_t usec) {
                 ;
 }
 
-/* kubelet: HTTP status of its /runningpods/; 0: nobody answers there. */
-static AgentRig *running_rig_with(unsigned n_pods, unsigned kubelet) {
+/* kubelet: HTTP status of its /runningpods/; 0: nobody answers there. port: of its server, as its Node says; 0: 10250. */
+static AgentRig *running_rig_with(unsigned n_pods, unsigned kubelet, unsigned port) {
         AgentRig *r = agent_rig_new();
+
+        if (port > 0)
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'daemonEndpoints':{'kubeletEndpoint':{'Port':%u}}}}", port);
+        r->kubelet_port = port;
 
         r->serves_running_pods = kubelet > 0;
         r->running_pods.status = kubelet == 200 ? 0 : kubelet;
@@ -34,7 +38,7 @@ static AgentRig *running_rig_with(unsigned n_pods, unsigned kubelet) {
 }
 
 static AgentRig *running_rig(unsigned n_pods) {
-        return running_rig_with(n_pods, 0);
+        return running_rig_with(n_pods, 0, 0);
 }
 
 static unsigned evictions(AgentRig *r) {
@@ -193,7 +197,7 @@ TEST_CASE(test_api_away) {
                 bool announced, slices;
                 usec_t at_least, at_most;
                 int64_t step_sec;    /* of the clock, once it is lost */
-                unsigned kubelet;    /* HTTP status of its /runningpods/; 0: nobody answers there */
+                unsigned kubelet, port; /* see running_rig_with() */
         } rows[] = {
                 { "before, by logind", 0, true, true, 0, 5 * S },
                 { "before, past logind", 0, false, true, 0, 5 * S },
@@ -205,6 +209,7 @@ TEST_CASE(test_api_away) {
                 /* Without slices the kubelet knows when its containers have ended, if the agent may ask it. */
                 { "in the middle, and the kubelet tells", 500 * MS, true, false, 4 * S, 12 * S, 0, 200 },
                 { "in the middle, and the kubelet does not", 500 * MS, true, false, 25 * S, 40 * S, 0, 403 },
+                { "in the middle, and the kubelet tells at another port", 500 * MS, true, false, 4 * S, 12 * S, 0, 200, 10350 },
                 { "in the middle, and both tell", 500 * MS, true, true, 4 * S, 12 * S, 0, 200 },
                 /* One of two clocks is right; it may be the later one. */
                 { "in the middle, and the clock is set ahead", 500 * MS, true, false, 25 * S, 40 * S, 7200 },
@@ -212,7 +217,7 @@ TEST_CASE(test_api_away) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(agent_rig_freep) AgentRig *r = running_rig_with(3, rows[i].kubelet);
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig_with(3, rows[i].kubelet, rows[i].port);
                 usec_t away = virtual_time_now(r->world.time) + USEC_PER_HOUR;
 
                 print_message("%s\n", rows[i].what);
