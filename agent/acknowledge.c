@@ -157,7 +157,5 @@ void acknowledger_next_wakeup(const Acknowledger *a, Wakeups *w) {
                            ACKNOWLEDGE_WAKEUP_USEC);
         if (!a->id)
                 wakeups_timer(w, a->timer);
-        /* each poll of a notice source also wakes this module */
-        wakeups_await(w, !a->id && w->now_usec >= a->again_usec);
         wakeups_await(w, a->id && (a->call || notices_acknowledges(a->c.notices)));
 }

@@ -366,6 +366,7 @@ static void on_power(PowerState state, void *userdata) {
                 show_reboot(a, node);
         if (a->resume_waits && node && reflex_state(a->reflex) == REFLEX_IDLE)
                 resume(a, node);
+        wake_early(a); /* may_not_reboot() has changed */
 }
 
 static void on_clock_set(void *userdata) {

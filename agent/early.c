@@ -375,8 +375,6 @@ static void report_granted(const Early *e, Wakeups *w) {
         } else if (e->begun && is_drained(e)) {
                 wakeups_unfinished(w, "early reboot", e->id, "drained", EARLY_GONE_USEC);
                 wakeups_timer(w, e->timer);
-                /* each poll of a notice source also wakes this module */
-                wakeups_await(w, e->drained_usec == 0);
         }
 }
 

@@ -751,6 +751,14 @@ static void on_read(NodeReport *report, void *userdata) {
         go_on(r);
 }
 
+/* Who waits for reflex_is_reported() looks again. */
+static void on_done(NodeReport *report, void *userdata) {
+        Reflex *r = userdata;
+
+        if (r->c.on_state)
+                r->c.on_state(r->c.userdata);
+}
+
 void reflex_see_node(Reflex *r, const KubeNode *n) {
         node_report_see(r->report, n);
         see_view(r);
@@ -831,7 +839,7 @@ static void on_timer(Timer *t, void *userdata) {
 int reflex_new(const ReflexContext *context, Reflex **ret) {
         _cleanup_(reflex_freep) Reflex *r = NULL;
         NodeReportHandler handler = { .on_cordoned = on_cordoned, .on_undone = on_undone, .on_api = on_api,
-                                      .on_read = on_read };
+                                      .on_read = on_read, .on_done = on_done };
         int k;
 
         assert(context && ret);

@@ -372,6 +372,8 @@ static void on_reply(const KubeReply *reply, void *userdata) {
         } else
                 on_failure(r, reply->error);
         timer_arm_earlier(r->timer, r->retry_usec);
+        if (r->goal == GOAL_MARK && r->handler.on_done && node_report_is_done(r))
+                r->handler.on_done(r, r->handler.userdata);
 }
 
 /* -- sending ------------------------------------------------------------------------------------ */

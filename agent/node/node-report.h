@@ -43,6 +43,8 @@ typedef struct NodeReportHandler {
         void *userdata;
         /* The Node was read: node_report_view() may show what no watch has brought. May be NULL. */
         void (*on_read)(NodeReport *r, void *userdata);
+        /* An answer came, and node_report_is_done() is true. May be NULL. */
+        void (*on_done)(NodeReport *r, void *userdata);
 } NodeReportHandler;
 
 /* What the agent wants its Node to say. `message` is static. */
