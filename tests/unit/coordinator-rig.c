@@ -536,12 +536,16 @@ bool rig_wait_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec) {
         return true;
 }
 
+static bool is_event_of(const cJSON *e, const char *name, const char *reason) {
+        return streq_ptr(fj_string(e, "involvedObject", "name", NULL), name) &&
+               streq_ptr(fj_string(e, "reason", NULL), reason);
+}
+
 static const cJSON *find_event(CoordinatorRig *r, const char *name, const char *reason, const char *text) {
         const cJSON *e;
 
         FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
-                if (streq_ptr(fj_string(e, "involvedObject", "name", NULL), name) &&
-                    streq_ptr(fj_string(e, "reason", NULL), reason) &&
+                if (is_event_of(e, name, reason) &&
                     (!text || strstr(strempty(fj_string(e, "message", NULL)), text)))
                         return e;
         return NULL;
@@ -553,6 +557,16 @@ bool rig_has_event(CoordinatorRig *r, const char *name, const char *reason) {
 
 bool rig_event_says(CoordinatorRig *r, const char *name, const char *reason, const char *text) {
         return find_event(r, name, reason, text);
+}
+
+int64_t rig_n_events(CoordinatorRig *r, const char *name, const char *reason) {
+        const cJSON *e;
+        int64_t n = 0;
+
+        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
+                if (is_event_of(e, name, reason))
+                        n += fj_int(e, 1, "count", NULL);
+        return n;
 }
 
 const char *rig_condition(const cJSON *object, const char *type) {

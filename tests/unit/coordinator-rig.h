@@ -124,6 +124,8 @@ bool rig_wait_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec);
 bool rig_has_event(CoordinatorRig *r, const char *name, const char *reason);
 /* True if that Event's message contains the text. */
 bool rig_event_says(CoordinatorRig *r, const char *name, const char *reason, const char *text);
+/* Number of times that such Events were recorded: the sum of their counts. */
+int64_t rig_n_events(CoordinatorRig *r, const char *name, const char *reason);
 const char *rig_condition(const cJSON *object, const char *type); /* its status, or NULL */
 const char *rig_condition_reason(const cJSON *object, const char *type);
 bool rig_has_finalizer(const cJSON *object);

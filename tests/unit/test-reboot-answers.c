@@ -73,17 +73,6 @@ static int n_charges(CoordinatorRig *r) {
                                          "disruptedNodes", NULL));
 }
 
-static int64_t n_events(CoordinatorRig *r, const char *node, const char *reason) {
-        const cJSON *e;
-        int64_t n = 0;
-
-        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
-                if (streq_ptr(fj_string(e, "involvedObject", "name", NULL), node) &&
-                    streq_ptr(fj_string(e, "reason", NULL), reason))
-                        n += fj_int(e, 1, "count", NULL);
-        return n;
-}
-
 static unsigned n_logged(CoordinatorRig *r, const char *text) {
         unsigned n = 0;
 
@@ -94,6 +83,17 @@ static unsigned n_logged(CoordinatorRig *r, const char *text) {
 
 /* -- turns ---------------------------------------------------------------------------------------------- */
 
+/* n0 asks and then n1, while n2 has the slot. Then n2 gives the slot back. */
+static void ask_while_held(CoordinatorRig *r, const char *held, const char *n0_id, const char *n1_id) {
+        ask(r, "n2", held, "");
+        rig_run(r, 5 * S);
+        ask(r, "n0", n0_id, "");
+        rig_run(r, 5 * S);
+        ask(r, "n1", n1_id, "");
+        rig_run(r, 5 * S);
+        withdraw(r, "n2");
+}
+
 /* A node whose slot expired comes after the other nodes, until it has rebooted in a slot. */
 TEST_CASE(test_turns) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3, false);
@@ -101,13 +101,7 @@ TEST_CASE(test_turns) {
         ask(r, "n0", "a", "");
         rig_run(r, 31 * M);
         assert_true(rig_has_event(r, "n0", "RebootSlotExpired"));
-        ask(r, "n2", "held", "");
-        rig_run(r, 5 * S);
-        ask(r, "n0", "b", "");
-        rig_run(r, 5 * S);
-        ask(r, "n1", "c", "");
-        rig_run(r, 5 * S);
-        withdraw(r, "n2");
+        ask_while_held(r, "held", "b", "c");
         assert_true(is_granted(r, "n1", "c"));
         withdraw(r, "n1");
         assert_true(is_granted(r, "n0", "b"));
@@ -117,13 +111,7 @@ TEST_CASE(test_turns) {
         rig_run(r, 5 * S);
         set_ready(r, "n0", true);
         rig_run(r, 5 * S);
-        ask(r, "n2", "held-2", "");
-        rig_run(r, 5 * S);
-        ask(r, "n0", "d", "");
-        rig_run(r, 5 * S);
-        ask(r, "n1", "e", "");
-        rig_run(r, 5 * S);
-        withdraw(r, "n2");
+        ask_while_held(r, "held-2", "d", "e");
         assert_true(is_granted(r, "n0", "d"));
         assert_false(is_granted(r, "n1", "e"));
 }
@@ -155,7 +143,7 @@ TEST_CASE(test_too_long_is_told_once) {
                            "'" ANNOTATION_SHUTDOWN_GRANTED "':'{\\'id\\':\\'a\\',\\'until\\':\\'2099-01-01T00:00:00Z\\'}'}}}");
                 rig_run(r, M);
         }
-        assert_int_equal(n_events(r, "n0", "RebootGrantTooLong"), 1);
+        assert_int_equal(rig_n_events(r, "n0", "RebootGrantTooLong"), 1);
         assert_int_equal(n_logged(r, "carries a grant to reboot that lasts longer"), 1);
 }
 
@@ -236,7 +224,7 @@ TEST_CASE(test_gone_with_its_charge) {
 /* A node waits for a budget, then for a slot. Its Event has the present reason; the log has a line once. */
 TEST_CASE(test_waits_for_another_reason) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3, false);
-        int64_t events = n_events(r, "n0", "RebootWaits");
+        int64_t events = rig_n_events(r, "n0", "RebootWaits");
         unsigned logged = n_logged(r, "Node n0: Waits");
 
         fake_merge(r->cluster, FAKE_NODES, NULL, "n1",
@@ -254,7 +242,7 @@ TEST_CASE(test_waits_for_another_reason) {
         set_ready(r, "n2", true);
         rig_run(r, 5 * S);
         assert_true(rig_event_says(r, "n0", "RebootWaits", "held by n1"));
-        assert_int_equal(n_events(r, "n0", "RebootWaits") - events, 2);
+        assert_int_equal(rig_n_events(r, "n0", "RebootWaits") - events, 2);
         assert_int_equal(n_logged(r, "Node n0: Waits") - logged, 1);
 }
 
@@ -322,8 +310,8 @@ TEST_CASE(test_refused_is_told_once) {
         ask_cloud(r, "a", "e");
         rig_run(r, 15 * M);
         assert_int_equal(n_calls(r), 6);
-        assert_int_equal(n_events(r, "n0", "MachineNotRebooted"), 1);
-        assert_int_equal(n_events(r, "n0", "MachineRebooted"), 1);
+        assert_int_equal(rig_n_events(r, "n0", "MachineNotRebooted"), 1);
+        assert_int_equal(rig_n_events(r, "n0", "MachineRebooted"), 1);
 }
 
 /* The coordinator calls the cloud for another event of the node ten minutes after its last call, and not
@@ -338,7 +326,7 @@ TEST_CASE(test_pace) {
                 ask_cloud(r, i ? "c" : "b", i ? "g" : "f");
                 rig_run(r, 2 * M + 50 * S);
                 assert_int_equal(n_calls(r), 1 + i);
-                assert_int_equal(n_events(r, "n0", "MachineNotRebooted"), 1 + i);
+                assert_int_equal(rig_n_events(r, "n0", "MachineNotRebooted"), 1 + i);
                 rig_run(r, 30 * S);
                 assert_int_equal(n_calls(r), 2 + i);
                 rig_run(r, 6 * M + 40 * S);

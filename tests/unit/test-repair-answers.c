@@ -22,18 +22,6 @@ static void on_delete(const FakeRequest *q, FakeApiFault *ret_fault, void *userd
                 *ret_fault = a->n_seen++ < a->n ? a->fault : a->then;
 }
 
-/* Returns the number of times that an Event with this reason was recorded for the node. */
-static int64_t n_events(CoordinatorRig *r, const char *node, const char *reason) {
-        const cJSON *e;
-        int64_t n = 0;
-
-        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
-                if (streq_ptr(fj_string(e, "involvedObject", "name", NULL), node) &&
-                    streq_ptr(fj_string(e, "reason", NULL), reason))
-                        n += fj_int(e, 1, "count", NULL);
-        return n;
-}
-
 static bool outcome_is(CoordinatorRig *r, const char *outcome, unsigned n) {
         _cleanup_free_ char *line = MUST(strf("vesper_coordinator_repairs_total{outcome=\"%s\"} %u\n",
                                               outcome, n));
@@ -99,7 +87,7 @@ TEST_CASE(test_deletion_answers) {
                 run(r, 3 * M);
                 assert_int_equal(answers.n_seen, rows[i].n_deletes);
                 assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
-                assert_int_equal(n_events(r, "n0", "NodeRepair"), 1);
+                assert_int_equal(rig_n_events(r, "n0", "NodeRepair"), 1);
                 assert_true(outcome_is(r, "begun", 1));
                 assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
         }
@@ -159,12 +147,12 @@ TEST_CASE(test_another_reason) {
         run(r, 6 * M);
         show_disk(r, "Dead");
         run(r, 7 * M);
-        assert_int_equal(n_events(r, "n0", "NodeRepairAnnounced"), 1);
+        assert_int_equal(rig_n_events(r, "n0", "NodeRepairAnnounced"), 1);
         show_disk(r, "Slow");
         run(r, M);
         show_disk(r, "Dead");
         run(r, 30 * S);
-        assert_int_equal(n_events(r, "n0", "NodeRepairAnnounced"), 2);
+        assert_int_equal(rig_n_events(r, "n0", "NodeRepairAnnounced"), 2);
         print_message("  held, and then it has another reason\n");
         set_paused(r, true);
         run(r, 3 * M);
