@@ -68,22 +68,17 @@ static void on_review(HttpExchange *x, void *userdata) {
                         fail_msg("expected a refusal of the webhook, seen %u %s", (a).status, (a).body); \
         })
 
-/* As http, with ' for ". */
+/* Calls rig_http() with a body of rig_text(). */
 static Answer ask(Rig *r, HttpMethod method, const char *path, const char *type, const char *fmt, ...)
         _printf_(5, 6);
 
 static Answer ask(Rig *r, HttpMethod method, const char *path, const char *type, const char *fmt, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int k;
 
         va_start(ap, fmt);
-        k = vasprintf(&text, fmt, ap);
+        text = rig_text(fmt, ap);
         va_end(ap);
-        assert_true(k >= 0);
-        for (char *p = text; *p; p++)
-                if (*p == '\'')
-                        *p = '"';
         return rig_http(r, RIG_ADMIN, method, path, text[0] ? type : NULL, text[0] ? text : NULL);
 }
 

@@ -159,7 +159,7 @@ static Answer rig_await(Rig *r, Pending *p, int started) {
 static const KubeCallOptions patient = { .timeout_usec = CALL_TIMEOUT_USEC },
                              patient_bulk = { .lane = HTTP_LANE_BULK, .timeout_usec = CALL_TIMEOUT_USEC };
 
-_printf_(1, 0) static char *vtext(const char *fmt, va_list ap) {
+char *rig_text(const char *fmt, va_list ap) {
         char *text;
 
         assert_true(vasprintf(&text, fmt, ap) >= 0);
@@ -173,7 +173,7 @@ _printf_(1, 0) static char *vtext(const char *fmt, va_list ap) {
         va_list _ap; \
         _cleanup_free_ char *text = NULL; \
         va_start(_ap, fmt); \
-        text = vtext(fmt, _ap); \
+        text = rig_text(fmt, _ap); \
         va_end(_ap)
 
 Answer rig_get(Rig *r, RigWho who, KubeTarget t) {

@@ -71,6 +71,8 @@ extern const KubeKind contract_namespace_kind, contract_event_kind, contract_ndb
 Answer rig_get(Rig *r, RigWho who, KubeTarget t);
 /* t: without a name. */
 Answer rig_list(Rig *r, RigWho who, KubeTarget t, const KubeListOptions *o);
+/* Formats a body, and writes " for each '. The caller frees it. */
+char *rig_text(const char *fmt, va_list ap) _printf_(1, 0);
 Answer rig_create(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) _printf_(4, 5);
 Answer rig_update(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) _printf_(4, 5);
 Answer rig_patch(Rig *r, RigWho who, KubeTarget t, KubePatchType type, const char *fmt, ...) _printf_(5, 6);

@@ -96,6 +96,8 @@ struct SimCheck {
 
 /* The first one stays. what: the invariant, as sim-check.h names it. */
 void sim_check_broken(SimCheck *c, const char *what, const char *fmt, ...) _printf_(3, 4);
+/* The same, with the object that breaks the invariant before the text. */
+void sim_check_broken_by(SimCheck *c, const char *what, const char *by, const char *fmt, va_list ap) _printf_(4, 0);
 /* Of a map from texts to values of this size, made zeroed. */
 void *sim_check_entry(Hashmap *m, const char *key, size_t size);
 /* The daemon whose request is handled in this step; NULL: it is somebody else's doing. */

@@ -82,7 +82,7 @@ const char *sim_check_violation(const SimCheck *c) {
         return c->violation;
 }
 
-static void _printf_(3, 0) fail(SimCheck *c, const char *what, const char *fmt, va_list ap) {
+void sim_check_broken_by(SimCheck *c, const char *what, const char *by, const char *fmt, va_list ap) {
         _cleanup_free_ char *text = NULL;
         int r;
 
@@ -90,7 +90,7 @@ static void _printf_(3, 0) fail(SimCheck *c, const char *what, const char *fmt, 
                 return;
         r = vasprintf(&text, fmt, ap);
         assert(r >= 0);
-        c->violation = MUST(strf("%s: %s (at %.3f s)", what, text,
+        c->violation = MUST(strf("%s: %s%s (at %.3f s)", what, by, text,
                                  (double) sim_world_now(c->world) / (double) USEC_PER_SEC));
         sim_trace_add(c->world->trace, "CHECK", "%s", c->violation);
 }
@@ -99,7 +99,7 @@ void sim_check_fail(SimCheck *c, const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
-        fail(c, "run", fmt, ap);
+        sim_check_broken_by(c, "run", "", fmt, ap);
         va_end(ap);
 }
 
@@ -107,7 +107,7 @@ void sim_check_broken(SimCheck *c, const char *what, const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
-        fail(c, what, fmt, ap);
+        sim_check_broken_by(c, what, "", fmt, ap);
         va_end(ap);
 }
 

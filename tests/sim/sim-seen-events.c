@@ -36,17 +36,14 @@ void sim_seen_note_object(SimObserver *o, const FakeChange *change) {
 }
 
 static void _printf_(3, 4) event_is_wrong(SimObserver *o, const cJSON *event, const char *fmt, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *by = MUST(strf("Event %s of %s '%s' ", fj_string(event, "reason", NULL),
+                                            strempty(fj_string(event, "involvedObject", "name", NULL)),
+                                            strempty(fj_string(event, "message", NULL))));
         va_list ap;
-        int r;
 
         va_start(ap, fmt);
-        r = vasprintf(&text, fmt, ap);
+        sim_check_broken_by(o->check, "seen", by, fmt, ap);
         va_end(ap);
-        assert(r >= 0);
-        sim_check_broken(o->check, "seen", "Event %s of %s '%s' %s", fj_string(event, "reason", NULL),
-                         strempty(fj_string(event, "involvedObject", "name", NULL)),
-                         strempty(fj_string(event, "message", NULL)), text);
 }
 
 static void check_object(SimObserver *o, const cJSON *event) {

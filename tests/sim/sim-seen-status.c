@@ -93,16 +93,13 @@ typedef struct Written {
 } Written;
 
 static void _printf_(2, 3) condition_is_wrong(const Written *x, const char *fmt, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *by = MUST(strf("condition %s of %s, as %s writes it, ", x->type, x->object,
+                                            x->by->name));
         va_list ap;
-        int r;
 
         va_start(ap, fmt);
-        r = vasprintf(&text, fmt, ap);
+        sim_check_broken_by(x->o->check, "seen", by, fmt, ap);
         va_end(ap);
-        assert(r >= 0);
-        sim_check_broken(x->o->check, "seen", "condition %s of %s, as %s writes it, %s", x->type, x->object,
-                         x->by->name, text);
 }
 
 static bool same_status(const cJSON *a, const cJSON *b) {
