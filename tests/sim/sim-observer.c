@@ -5,17 +5,6 @@
 #include "sim-seen.h"
 #include "sim-test.h"
 
-static const SimOptions usual = {
-        .n_nodes = 3,
-        .n_pods = 9,
-        .pdb_min = 8,
-        .stop_sec = 2,
-        .grace_sec = 20,
-        .tgp_sec = 600,
-        .n_agents = 3,
-        .n_coordinators = 2,
-};
-
 TEST_CASE(test_each_metric_is_observed) {
         const char *name = sim_seen_unobserved_family();
 
@@ -126,7 +115,7 @@ TEST_CASE(test_finds) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(sim_world_freep) SimWorld *w = settled_world(1, &usual);
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(1, &(SimOptions){ THREE_NODES });
 
                 sim_check_promise(w->check);
                 require_runs(w, 60 * SEC);

@@ -8,24 +8,13 @@
 #include <inttypes.h>
 #include <limits.h>
 
-static const SimOptions usual = {
-        .n_nodes = 3,
-        .n_pods = 9,
-        .pdb_min = 8,
-        .stop_sec = 2,
-        .grace_sec = 20,
-        .tgp_sec = 600,
-        .n_agents = 3,
-        .n_coordinators = 2,
-};
-
 /* -- the trace --------------------------------------------------------------------------------- */
 
 static SimWorld *busy_world(uint64_t seed, FakeEncoding encoding) {
         static const SimChances chances = {
                 .error = 30, .lie = 10, .lose_reply = 10, .slow = 20, .slow_max_usec = SEC
         };
-        SimOptions options = usual;
+        SimOptions options = { THREE_NODES };
         SimWorld *w;
 
         options.encoding = encoding;
@@ -915,7 +904,7 @@ TEST_CASE(test_checks_find) {
                 { "its group has not been answered", delete_unanswered },
                 { "nobody has asked it to wait", let_hook_run_out },
         };
-        SimOptions o = usual;
+        SimOptions o = { THREE_NODES };
 
         o.endpoint_region = "us-east-1"; /* asks for no signature */
         o.queue = 1;

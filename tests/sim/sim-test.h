@@ -20,6 +20,11 @@
         require(w, sim_world_run_until(w, (seconds) *SEC, condition, machine_arg(machine)))
 #define require_runs(w, usec) require(w, sim_world_run(w, usec))
 
+/* Options of a world of three nodes with agents, a PDB over all pods, and two replicas. */
+#define THREE_NODES \
+        .n_nodes = 3, .n_pods = 9, .pdb_min = 8, .stop_sec = 2, .grace_sec = 20, .tgp_sec = 600, \
+        .n_agents = 3, .n_coordinators = 2
+
 /* A world in which everybody knows everything. */
 static inline SimWorld *settled_world(uint64_t seed, const SimOptions *o) {
         SimWorld *w = sim_world_new(seed, o);
