@@ -6,7 +6,8 @@ A place is spelled in the function bodies of the file itself. Left out are
 - calls that log, and conditions that only guard them,
 - functions that only report to the tests what wakes a thing (shared/loop/wakeup.h): like an assert, a report that is wrong is a
   wrong test,
-- calls that free: only sanitizers find a leak, and mutate.py runs a plain build,
+- calls that free, or give back a reference: only sanitizers find a leak, and mutate.py runs a plain build,
+- arguments of which the order does not matter: streq(a, b), memcmp(a, b, n) == 0,
 - mistakes that a compiler warns about: a variable that is unset, a comparison that is always true or always false.
 """
 
@@ -31,11 +32,14 @@ KINDS = {
     "exchange": "two arguments of one type are exchanged",
 }
 MOVED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-FREES = re.compile(r"(^|_)m?(free|freep|free_many|done)$|^erase_text$|^va_end$")
+FREES = re.compile(r"(^|_)m?(free|freep|free_many|free_all|done|deinit)$|"
+                   r"^(erase_text|va_end|MHD_destroy_response|curl_\w+_cleanup)$|^posix_spawn\w+_destroy$|^(intern|kube_object|http_tls)_unref$")
 LOGS = re.compile(r"^log_")
 CHECKS = re.compile(r"(^wakeups_|_next_wakeup$)")
 LOG_LEVEL = re.compile(r"^LOG_LEVEL_")  # the first or second argument of a function that logs
 SYMMETRIC = re.compile(r"^(str(case)?eq(_ptr)?|usec_add)$")
+COMPARES = re.compile(r"^(mem|str(n|case|ncase)?)cmp$")
+EQUALS = re.compile(rb"\s*[=!]= 0\b")  # behind a call that compares
 UNSIGNED = {cindex.TypeKind.BOOL, cindex.TypeKind.UCHAR, cindex.TypeKind.USHORT, cindex.TypeKind.UINT, cindex.TypeKind.ULONG,
             cindex.TypeKind.ULONGLONG}
 COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -179,6 +183,9 @@ class Finder:
 
     def add_exchanges(self, call):
         """Adds each argument with the next one of its type. A format stays where it is."""
+        if SYMMETRIC.match(call.spelling or "") or (COMPARES.match(call.spelling or "") and
+                                                    EQUALS.match(self.source, self.range(call)[1])):
+            return
         arguments, last = list(call.get_arguments()), {}
         function = call.referenced
         variadic = function is not None and function.type.kind == cindex.TypeKind.FUNCTIONPROTO and function.type.is_function_variadic()
@@ -263,7 +270,7 @@ class Finder:
             self.add_operands(cursor)
         elif found and found[0] in MOVED:
             self.add_comparison(cursor)
-        elif kind == K.CALL_EXPR and not SYMMETRIC.match(cursor.spelling or ""):
+        elif kind == K.CALL_EXPR:
             self.add_exchanges(cursor)
         # The children in the position of a statement. All others are expressions.
         statements = {K.IF_STMT: inner[1:], K.DO_STMT: inner[:1], K.CASE_STMT: inner[-1:], K.DEFAULT_STMT: inner,

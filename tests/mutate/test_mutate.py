@@ -28,6 +28,8 @@ typedef struct Pod { int grace, left; const char *name; struct Pod *next; } Pod;
 void broken(void); int log_full(const char *, ...); int log_enabled(void); void *mfree(void *); Pod *pod_free(Pod *);
 int ask(int, int); int name(const char *, int, const char *);
 int print(const char *, const char *, ...); int streq(const char *, const char *);
+int memcmp(const void *, const void *, size_t); void MHD_destroy_response(Pod *); Pod *kube_object_unref(Pod *);
+void *sd_event_source_unref(void *);
 int play(Pod *p, Pod *q, int n, int m) {
 """
 
@@ -66,6 +68,11 @@ FOUND = [
     ('return print("", "%s%s", p->name, q->name);', [
         ("exchange", 'return print("", "%s%s", (MUTANT(7) ? (q->name) : (p->name)), (MUTANT(7) ? (p->name) : (q->name)));',
          'return print("", "%s%s", q->name, p->name);')]),
+    # The order of what is sorted matters, and so does the end of a source of events.
+    ("return memcmp(p->name, q->name, 4);", [
+        ("exchange", "return memcmp((MUTANT(7) ? (q->name) : (p->name)), (MUTANT(7) ? (p->name) : (q->name)), 4);",
+         "return memcmp(q->name, p->name, 4);")]),
+    ("sd_event_source_unref(p);", [("delete", "{ if (!MUTANT(7)) { sd_event_source_unref(p); } }", ";")]),
     # Without its first assignment a variable is unset. The second one may get lost.
     ("int r; r = 1; r = 2; return r;", [("keep", "int r; r = 1; { if (!MUTANT(7)) { r = 2; } } return r;", "int r; r = 1; ; return r;")]),
 ]
@@ -81,7 +88,10 @@ LEFT_ALONE = [
     "pod_free(p);",
     "p = pod_free(p);",
     "(void) mfree(p);",
+    "MHD_destroy_response(p);",
+    "p = kube_object_unref(p);",
     "return streq(p->name, q->name);",
+    "return memcmp(p->name, q->name, 4) == 0;",
     "int r; switch (n) { case 1: r = 1; break; default: r = 2; } return r;",
     "static const int odd = 1 < 2; return odd;",
     "return (int) sizeof(n < m);",
