@@ -29,7 +29,8 @@ struct ImdsClient {
         char *endpoint;
         char *other_endpoint; /* NULL: none */
         char *path, *url;     /* of the question */
-        HttpCall *call;
+        HttpCall *call; /* the last one, which may have ended */
+        bool is_asked;
         imds_done_t done;
         void *userdata;
         char *token;
@@ -135,9 +136,13 @@ static int send_request(ImdsClient *c, HttpMethod method, const char *url, const
                 .max_response_bytes = RESPONSE_BYTES_MAX,
         };
 
+        int r;
+
         assert(url);
         c->call = http_call_free(c->call);
-        return http_call_start(c->env->transport, &request, done, c, &c->call);
+        r = http_call_start(c->env->transport, &request, done, c, &c->call);
+        c->is_asked = r >= 0;
+        return r;
 }
 
 /* -- another way -------------------------------------------------------------------------------- */
@@ -231,6 +236,7 @@ static void on_token(const HttpResponse *response, void *userdata) {
         ImdsClient *c = userdata;
         int r = -EREMOTEIO;
 
+        c->is_asked = false;
         if (can_move(c, response)) {
                 if (move_to_other(c) < 0)
                         fail_for_memory(c);
@@ -289,6 +295,7 @@ static void on_answer(const HttpResponse *response, void *userdata) {
         _cleanup_free_ char *why = NULL;
         ImdsClient *c = userdata;
 
+        c->is_asked = false;
         if (can_move(c, response)) {
                 if (move_to_other(c) < 0)
                         fail_for_memory(c);
@@ -354,5 +361,5 @@ int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *use
 }
 
 bool imds_client_is_asked(const ImdsClient *c) {
-        return c->call;
+        return c->is_asked;
 }

@@ -764,20 +764,6 @@ TEST_CASE(test_other_endpoint) {
         assert_int_equal(l->look, NOTICE_POLL_NOTICE);
 }
 
-/* Nothing else than a missing route moves it. */
-TEST_CASE(test_no_other_endpoint) {
-        _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .other_endpoint = OTHER_ENDPOINT });
-
-        l->silent = ENDPOINT;
-        run(l, 20 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
-        assert_int_equal(fake_imds_n_tokens(l->imds), 0);
-        l->silent = NULL;
-        l->refused = true;
-        run(l, 20 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
-}
-
 /* A service of version 1 alone, as it is strict and as it is not. */
 typedef struct OldService {
         unsigned status; /* of its answers to a PUT; 0: none comes */
@@ -828,27 +814,6 @@ TEST_CASE(test_version_1) {
                         }
                         lookout_free(l);
                 }
-}
-
-/* Version 2 is required from now on: 401, and a token is asked for in the same poll. What fails otherwise is no reason to go without. */
-TEST_CASE(test_version_2_is_required) {
-        _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .allow_v1 = true });
-        OldService old = { .status = 503 };
-        size_t unknown;
-
-        assert_return_code(http_inproc_route(l->transport, ENDPOINT, on_old_service, &old), 0);
-        run(l, 10 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
-        assert_int_equal(old.n_gets, 0);
-        old.status = 404;
-        run(l, 10 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_POLL_NONE);
-        unknown = l->n_looks[NOTICE_POLL_UNKNOWN];
-        old.status = 200;
-        old.wants_token = true;
-        run(l, 10 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_POLL_NONE);
-        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], unknown);
 }
 
 /* 404 says "none" only where an instance says who it is. */
@@ -1251,9 +1216,7 @@ int main(void) {
                 cmocka_unit_test(test_capacity_block),
                 cmocka_unit_test(test_who_announces),
                 cmocka_unit_test(test_other_endpoint),
-                cmocka_unit_test(test_no_other_endpoint),
                 cmocka_unit_test(test_version_1),
-                cmocka_unit_test(test_version_2_is_required),
                 cmocka_unit_test(test_side_hangs),
                 cmocka_unit_test(test_proof_is_enough),
                 cmocka_unit_test(test_proof_of_a_notice),
