@@ -19,7 +19,7 @@ typedef struct Line {
         size_t at;
 } Line;
 
-/* What a verb of vesperctl has printed. */
+/* The output of one verb of vesperctl. */
 typedef struct Output {
         char *verb, *when;
         char *text, *exact; /* as those of a Line */
