@@ -76,17 +76,16 @@ void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *ru
 }
 
 usec_t drain_grace(int64_t grace_sec) {
-        if (grace_sec <= 0)
-                return 0;
-        return (usec_t) grace_sec > USEC_INFINITY / USEC_PER_SEC ? USEC_INFINITY
-                                                                 : (usec_t) grace_sec * USEC_PER_SEC;
+        usec_t sec = (usec_t) MAX(grace_sec, INT64_C(0));
+
+        return sec > USEC_INFINITY / USEC_PER_SEC ? USEC_INFINITY : sec * USEC_PER_SEC;
 }
 
-/* What is left until T in whole seconds, at least one: never 0, which would break at-most-one semantics. */
+/* Returns the whole seconds until T, at least one: 0 would break at-most-one semantics. */
 static int64_t seconds_left(usec_t deadline_usec, usec_t now_usec) {
         usec_t left = usec_sub(deadline_usec, now_usec) / USEC_PER_SEC;
 
-        return left < 1 ? 1 : left > INT32_MAX ? INT32_MAX : (int64_t) left;
+        return (int64_t) MIN(MAX(left, (usec_t) 1), (usec_t) INT32_MAX);
 }
 
 /* Grace to ask for so that the pod is gone by T: its own (-1) where that fits. */
@@ -153,7 +152,7 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
                 return p;
         }
         p.next_usec = MIN(p.next_usec, now_usec >= force_usec ? USEC_INFINITY : force_usec);
-        if (now_usec < force_usec && must_hold(pod, p.pod_class, rules, context)) {
+        if (must_hold(pod, p.pod_class, rules, context)) {
                 p.action = POD_ACTION_HOLD;
                 return p;
         }
@@ -162,7 +161,7 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
         /* While it is not taken, less is left with each second, as soon as its own does not fit. */
         if (p.grace_sec > 1)
                 p.next_usec = MIN(p.next_usec, usec_add(now_usec, USEC_PER_SEC));
-        else if (p.grace_sec < 0 && now_usec == force_usec)
+        else if (p.grace_sec == -1 && now_usec == force_usec)
                 p.next_usec = MIN(p.next_usec, usec_add(now_usec, 1));
         return p;
 }

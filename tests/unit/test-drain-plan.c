@@ -103,6 +103,7 @@ TEST_CASE(test_static_doubt) {
                 OwnerRef owner;
                 const char *doubt; /* in it; NULL: there is none */
         } rows[] = {
+                { "an annotation, and no owner", true, true, { 0 }, "its owner is not the Node" },
                 { "a mirror pod", true, true, { "v1", "Node", "n1", (char *) "u", true }, NULL },
                 { "an ordinary pod", false, false, { "apps/v1", "ReplicaSet", "r", (char *) "u", true }, NULL },
                 { "an owner alone", true, false, { "v1", "Node", "n1", (char *) "u", true }, "lacks the annotation" },
@@ -121,11 +122,32 @@ TEST_CASE(test_static_doubt) {
                 p.node_name = "n1";
                 if (rows[i].is_mirror)
                         annotate(&p, "kubernetes.io/config.mirror", "x");
-                p.object.meta.owners = &owner;
-                p.object.meta.n_owners = 1;
+                p.object.meta.owners = owner.kind ? &owner : NULL;
+                p.object.meta.n_owners = owner.kind != NULL;
                 doubt = pod_static_doubt(&p);
                 assert_true(rows[i].doubt ? doubt && strstr(doubt, rows[i].doubt) : !doubt);
         }
+}
+
+/* Names the pod, its node and the command that deletes it. */
+TEST_CASE(test_left_alone_text) {
+        KubePod p = pod_of(30);
+        _cleanup_free_ char *text = NULL;
+
+        p.is_static = true;
+        p.object.meta.ns = "shop";
+        text = pod_left_alone_format(&p, "n1");
+        assert_non_null(strstr(text, "Pod shop/p is neither evicted from node n1 nor waited for: its owner is a Node"));
+        assert_non_null(strstr(text, "kubectl delete pod p -n shop"));
+}
+
+TEST_CASE(test_names) {
+        assert_string_equal(pod_class_to_string(POD_CLASS_STATIC), "static");
+        assert_string_equal(pod_class_to_string(POD_CLASS_ORDINARY), "ordinary");
+        assert_null(pod_class_to_string(_POD_CLASS_MAX));
+        assert_null(pod_class_to_string(_POD_CLASS_INVALID));
+        assert_string_equal(pod_action_to_string(POD_ACTION_NONE), "none");
+        assert_null(pod_action_to_string(_POD_ACTION_MAX));
 }
 
 TEST_CASE(test_protection_by_time) {
@@ -317,6 +339,83 @@ TEST_CASE(test_terminating) {
         }
 }
 
+/* A terminating pod is waited for until its deletionTimestamp and stuck_after_usec have passed. */
+TEST_CASE(test_stuck) {
+        static const struct {
+                const char *what;
+                int64_t stuck_sec, deadline_sec; /* deadline_sec -1: none */
+                usec_t now_usec;
+                bool waited;
+                PodAction action;
+                int64_t next_sec; /* -1: never */
+        } rows[] = {
+                { "just before it", 100, -1, S(1150) - 1, true, POD_ACTION_WAIT, 1150 },
+                { "at it", 100, -1, S(1150), false, POD_ACTION_NONE, -1 },
+                { "no limit", 0, -1, S(99999), true, POD_ACTION_WAIT, -1 },
+                { "before T", 100, 2000, S(NOW), true, POD_ACTION_WAIT, 1150 },
+                { "after T", 100, 1120, S(1140), true, POD_ACTION_WAIT, 1150 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubePod pod = pod_of(30);
+                DrainRules rules = { .deadline_usec = rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec),
+                                     .stuck_after_usec = S(rows[i].stuck_sec) };
+                PodPlan p;
+
+                print_message("  %s\n", rows[i].what);
+                pod.object.meta.deletion_usec = S(1050);
+                p = drain_plan_pod(&pod, &rules, &(DrainContext){}, false, rows[i].now_usec);
+                assert_string_equal(pod_action_to_string(p.action), pod_action_to_string(rows[i].action));
+                assert_true(p.next_usec == (rows[i].next_sec < 0 ? NEVER : S(rows[i].next_sec)));
+                assert_int_equal(drain_waits_for(&pod, &rules, rows[i].now_usec), rows[i].waited);
+        }
+}
+
+/* The time at which a pod's grace has to be cut, and of the warning before it. */
+TEST_CASE(test_due) {
+        static const struct {
+                const char *what;
+                PodAction action;
+                int64_t deadline_sec, gone_sec, due_sec; /* -1: none, never */
+        } rows[] = {
+                { "no deadline", POD_ACTION_EVICT, -1, 0, -1 },
+                { "evicted, and deleted at T - g", POD_ACTION_EVICT, 1200, 0, 1170 },
+                { "held, and deleted at T - g", POD_ACTION_HOLD, 1200, 0, 1170 },
+                { "T - g is a second away", POD_ACTION_EVICT, 1131, 0, 1101 },
+                { "T - g is now", POD_ACTION_EVICT, 1130, 0, -1 },
+                { "deleted already", POD_ACTION_DELETE, 1200, 0, -1 },
+                { "nothing is done to it", POD_ACTION_NONE, 1200, 0, -1 },
+                { "gone a second after T", POD_ACTION_WAIT, 1200, 1201, -1 },
+                { "gone two seconds after T", POD_ACTION_WAIT, 1200, 1202, 1199 },
+        };
+        static const struct {
+                int64_t met_sec, due_sec, at_sec;
+        } warnings[] = {
+                { 1000, 2000, 1005 }, { 1000, 1010, 1005 }, { 1000, 1009, 1004 },
+                { 1000, 1006, 1001 }, { 1000, 1003, 1001 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                DrainRules rules = { .deadline_usec = rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec) };
+                KubePod pod = pod_of(30);
+
+                print_message("  %s\n", rows[i].what);
+                pod.object.meta.deletion_usec = S(rows[i].gone_sec);
+                assert_true(drain_plan_due(&pod, &(PodPlan){ .action = rows[i].action }, &rules, S(NOW)) ==
+                            (rows[i].due_sec < 0 ? NEVER : S(rows[i].due_sec)));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(warnings); i++)
+                assert_int_equal(drain_plan_warn_at(S(warnings[i].met_sec), S(warnings[i].due_sec)), S(warnings[i].at_sec));
+}
+
+TEST_CASE(test_grace) {
+        assert_int_equal(drain_grace(-1), 0);
+        assert_int_equal(drain_grace(0), 0);
+        assert_int_equal(drain_grace(1), USEC_PER_SEC);
+        assert_int_equal(drain_grace(INT64_C(18446744073709)), UINT64_C(18446744073709) * USEC_PER_SEC);
+        assert_int_equal(drain_grace(INT64_C(18446744073710)), USEC_INFINITY);
+}
+
 TEST_CASE(test_who_is_waited_for) {
         static const struct {
                 const char *what;
@@ -431,7 +530,7 @@ TEST_CASE(test_returns_in_any_order) {
         }
 }
 
-/* Whose pods count together: of one controller in one namespace, and those without one in one namespace. */
+/* Pods of one controller in one namespace count together, and so do those without controller in one namespace. */
 TEST_CASE(test_returns_of) {
         static const struct {
                 const char *what;
@@ -564,10 +663,16 @@ TEST_CASE(test_own_grace_fits_for_the_last_time) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_classes),
-                cmocka_unit_test(test_static_doubt), cmocka_unit_test(test_protection_by_time),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_static_doubt),
+                cmocka_unit_test(test_left_alone_text),
+                cmocka_unit_test(test_protection_by_time),
                 cmocka_unit_test(test_critical),
                 cmocka_unit_test(test_standing),
                 cmocka_unit_test(test_terminating),
+                cmocka_unit_test(test_stuck),
+                cmocka_unit_test(test_due),
+                cmocka_unit_test(test_grace),
                 cmocka_unit_test(test_who_is_waited_for),
                 cmocka_unit_test(test_returns_of), cmocka_unit_test(test_returns_in_any_order),
                 cmocka_unit_test(test_returns_of_many),

@@ -72,6 +72,8 @@ TEST_CASE(test_learns) {
                 { "that names a time", 160, 160, 9, EVICTION_FLOW_CONTROL, MSEC, 7 * USEC_PER_SEC, 1, 80, 7 * USEC_PER_SEC },
                 { "never to nothing", 9, 160, 9, EVICTION_FLOW_CONTROL, MSEC, 0, 1, 8, USEC_PER_SEC },
                 { "a small one stays", 3, 3, 3, EVICTION_FLOW_CONTROL, MSEC, 0, 1, 3, USEC_PER_SEC },
+                { "as slow as it may be", 160, 160, 9, EVICTION_ACCEPTED, 2 * USEC_PER_SEC, 0, 1, 160, 0 },
+                { "a webhook is slow", 160, 160, 9, EVICTION_WEBHOOK, 9 * USEC_PER_SEC, 0, 1, 160, 0 },
         };
         usec_t now = 10 * USEC_PER_SEC, at;
 
@@ -97,6 +99,18 @@ TEST_CASE(test_learns) {
         }
 }
 
+/* A window shrinks at most once a second. */
+TEST_CASE(test_second_burst) {
+        EvictionWindow w;
+
+        eviction_window_init(&w, 160, 160, 0);
+        eviction_window_learns(&w, EVICTION_ACCEPTED, 3 * USEC_PER_SEC, 0, 10 * USEC_PER_SEC);
+        eviction_window_learns(&w, EVICTION_ACCEPTED, 3 * USEC_PER_SEC, 0, 11 * USEC_PER_SEC - 1);
+        assert_int_equal(w.size, 120);
+        eviction_window_learns(&w, EVICTION_ACCEPTED, 3 * USEC_PER_SEC, 0, 11 * USEC_PER_SEC);
+        assert_int_equal(w.size, 90);
+}
+
 TEST_CASE(test_crowd) {
         EvictionWindow w;
         usec_t at;
@@ -116,6 +130,7 @@ int main(void) {
                 cmocka_unit_test(test_places),
                 cmocka_unit_test(test_rates),
                 cmocka_unit_test(test_learns),
+                cmocka_unit_test(test_second_burst),
                 cmocka_unit_test(test_crowd),
         };
 

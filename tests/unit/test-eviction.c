@@ -117,7 +117,23 @@ TEST_CASE(test_answers) {
         }
 }
 
-/* Whose words people read. */
+/* A PDB's name has 253 bytes at most. */
+TEST_CASE(test_long_name) {
+        for (unsigned n = 253; n <= 254; n++) {
+                _cleanup_free_ char *name = new0(char, n + 1), *body = NULL, *by = NULL;
+                ApiError error = {};
+
+                memset(name, 'x', n);
+                body = strf("{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\",\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget %s needs\"}]}}",
+                            name);
+                assert_return_code(api_error_from_body(429, body, strlen(body), 0, &error), 0);
+                assert_int_equal(eviction_classify(&error, &by), EVICTION_BLOCKED_BY_PDB);
+                assert_true(streq_ptr(by, n == 253 ? name : NULL));
+                api_error_done(&error);
+        }
+}
+
+/* The words that people read are those of the webhook, or of the API server. */
 TEST_CASE(test_words_of) {
         static const struct {
                 const char *message, *words;
@@ -174,8 +190,16 @@ TEST_CASE(test_waits) {
         }
         assert_int_equal(pod_wait_from_string("Unheard"), _POD_WAIT_INVALID);
         assert_int_equal(pod_wait_from_string(NULL), _POD_WAIT_INVALID);
-        assert_false(pod_wait_passes(_POD_WAIT_INVALID)); /* somebody may have to do something */
-        assert_null(pod_wait_to_string(_POD_WAIT_INVALID));
+        for (unsigned i = 0; i < 2; i++) {
+                PodWait none = i ? _POD_WAIT_MAX : _POD_WAIT_INVALID;
+
+                assert_null(pod_wait_to_string(none));
+                assert_null(pod_wait_remedy(none));
+                assert_false(pod_wait_passes(none));
+                assert_false(pod_wait_is_of_pdb(none));
+                assert_true(pod_wait_rank(none) > pod_wait_rank(POD_WAIT_PROTECTED));
+                assert_int_equal(pod_wait_rank(none), pod_wait_rank(_POD_WAIT_INVALID));
+        }
         for (EvictionAnswer a = 0; a < _EVICTION_ANSWER_MAX; a++) {
                 assert_int_not_equal(pod_wait_of_answer(a), _POD_WAIT_INVALID);
                 if (!eviction_answer_is_final(a))
@@ -187,6 +211,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_waits),
                 cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_long_name),
                 cmocka_unit_test(test_words_of),
                 cmocka_unit_test(test_no_error),
                 cmocka_unit_test(test_words),
