@@ -80,9 +80,7 @@ static void server_run(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG msec;
 
         s->again = false;
-        s->running = true;
         (void) MHD_run(s->daemon);
-        s->running = false;
 
         if (s->waiting.size > 0)
                 (void) sd_event_source_set_enabled(s->turn, SD_EVENT_ONESHOT);
@@ -227,8 +225,7 @@ static void exchange_free(ServerExchange *x) {
         list_remove(&x->server->exchanges, &x->exchanges);
         exchange_leave_waiting(x);
         server_exchange_drop_body(x);
-        if (x->response)
-                MHD_destroy_response(x->response);
+        MHD_destroy_response(x->response); /* NULL is fine */
         free(x->path);
         free(x->query);
         free(x->headers);
@@ -272,7 +269,6 @@ static enum MHD_Result exchange_send(ServerExchange *x) {
         if (x->gone || !x->response)
                 return MHD_NO;
 
-        x->queued = true;
         server_connection_enter(x->connection, CONNECTION_ANSWERED);
         return MHD_queue_response(x->connection->mhd, x->status, x->response);
 }
@@ -383,8 +379,6 @@ static enum MHD_Result exchange_take_body(ServerExchange *x, const char *data, s
         size_t n = *size;
 
         *size = 0;
-        if (x->queued)
-                return MHD_YES;
         if (n > limits->max_body_bytes + DISCARD_MAX_BYTES - x->received)
                 return MHD_NO;
         x->received += n;
@@ -424,10 +418,8 @@ static enum MHD_Result exchange_handle(ServerExchange *x) {
         x->x.body = strbuf_str(&x->body);
         x->x.body_size = x->body.size;
         x->handled = true;
-        x->in_handler = true;
         server_connection_enter(x->connection, CONNECTION_HANDLED);
         x->server->handler(&x->x, x->server->userdata);
-        x->in_handler = false;
         if (x->server->limits.drop_bodies) {
                 x->x.body = NULL;
                 x->x.body_size = 0;
@@ -440,7 +432,8 @@ static enum MHD_Result exchange_handle(ServerExchange *x) {
         return MHD_YES;
 }
 
-/* Called with the headers, with each piece of the body, at its end, and again after a suspension. */
+/* Called with the headers, with each piece of the body, at its end, and again after a suspension; not once an answer
+ * is queued. */
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *mhd, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **context) {
@@ -452,8 +445,6 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *mhd, co
                 return exchange_begin(x, method);
         if (*upload_size > 0)
                 return exchange_take_body(x, upload, upload_size);
-        if (x->queued)
-                return MHD_YES;
         return x->handled ? exchange_send(x) : exchange_handle(x);
 }
 
@@ -467,8 +458,6 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **cont
         *context = NULL;
         x->gone = true;
         x->connection->exchange = NULL;
-        if (x->connection->suspended == x)
-                x->connection->suspended = NULL;
         server_connection_enter(x->connection, CONNECTION_IDLE);
         if (x->handled && !x->ended && x->x.on_gone)
                 x->x.on_gone(&x->x, x->x.userdata);
@@ -518,7 +507,6 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
         case MHD_CONNECTION_NOTIFY_CLOSED:
                 if (c)
                         server_connection_free(c);
-                *context = NULL;
                 return;
         }
 }
@@ -617,7 +605,6 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s->handler = handler;
         s->userdata = userdata;
         s->limits = *options;
-        s->limits.address = s->limits.cert_pem = s->limits.key_pem = s->limits.client_ca_pem = NULL;
         if (s->limits.max_connections == 0)
                 s->limits.max_connections = DEFAULT_MAX_CONNECTIONS;
         if (s->limits.idle_timeout_usec == 0)
@@ -639,7 +626,6 @@ HttpServer *http_server_free(HttpServer *s) {
         if (!s)
                 return NULL;
 
-        assert(!s->running);
         sd_event_source_disable_unref(s->io);
         sd_event_source_disable_unref(s->turn);
         if (s->daemon) {

@@ -55,11 +55,6 @@ static void connection_begin_request(ServerConnection *c) {
 
 /* -- the socket --------------------------------------------------------------------------------------- */
 
-static void connection_unwatch(ServerConnection *c) {
-        if (c->socket)
-                (void) sd_event_source_set_enabled(c->socket, SD_EVENT_OFF);
-}
-
 /* Without threads of its own, the library does not wake anybody up for this. */
 void server_exchange_resume(ServerExchange *x) {
         ServerConnection *c = x->connection;
@@ -67,12 +62,12 @@ void server_exchange_resume(ServerExchange *x) {
         if (c->suspended != x)
                 return;
         c->suspended = NULL;
-        connection_unwatch(c);
         MHD_resume_connection(c->mhd);
         c->server->again = true;
         timer_arm_in(c->server->timer, 0);
 }
 
+/* A watch that is not needed any more fires once, and changes nothing. */
 static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ServerConnection *c = userdata;
 
@@ -119,7 +114,6 @@ void server_connection_enter(ServerConnection *c, ConnectionPhase phase) {
         connection_table_set_phase(&s->connections, &c->entry, phase, loop_now(s->loop));
         if (s->limits.request_timeout_usec == 0)
                 return;
-        connection_unwatch(c);
         if (phase == CONNECTION_RECEIVING) {
                 connection_begin_request(c);
                 return;

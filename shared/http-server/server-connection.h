@@ -49,10 +49,9 @@ typedef struct ServerExchange {
         bool rated;                 /* per_address has admitted its body */
         ExchangeTurn turn;
         ListNode waiting;
-        bool handled, in_handler;
+        bool handled;
         bool ended;  /* by the handler */
         bool gone;   /* by the client, or for want of memory */
-        bool queued; /* the answer is the library's */
         struct MHD_Response *response;
         unsigned status;
         StrBuf out; /* of a stream, from `out_sent` on */
@@ -67,7 +66,7 @@ struct HttpServer {
         Timer *timer;
         http_handler_t handler;
         void *userdata;
-        HttpServerOptions limits; /* without the texts */
+        HttpServerOptions limits; /* its texts are the caller's, and used no more */
         Timer *end_timer;
         uint16_t port;
         int listen_fd; /* the library's; -EBADF once it accepts none any more */
@@ -77,7 +76,6 @@ struct HttpServer {
         List waiting;          /* exchanges that wait for a turn, oldest first */
         size_t turn_bytes;     /* of bodies that the handler gets in this turn */
         sd_event_source *turn; /* enabled while exchanges wait for the next turn */
-        bool running; /* inside the library */
         bool again; /* a connection was resumed, or one of too many has left: the library sees that only when
                        it runs */
 };
