@@ -28,6 +28,7 @@ static const struct ConnectionRow {
         { "the newcomer's own has most", "bi0 ai0 ai0", 'a', 1 },
         { "the newcomer's own has as many as the other", "bi0 ai0", 'a', 1 },
         { "all have one, and the newcomer none", "bi0 ci0 di0", 'a', 0 },
+        { "two have two, and the newcomer one", "ai0 bi0 ci0 ci0 bi0", 'a', 1 },
         { "one that was cut has no place any more", "bx0 bi0 ci0 ci0", 'a', 2 },
         { "IPv4 is the same address in IPv6's form", "bi0 ai0 Ai0 bi0 Ai0", 'b', 1 },
 };

@@ -105,6 +105,10 @@ TEST_CASE(test_displaced_body) {
                 { "what others of its address have counts", "br3 br3 br3 ar1 ar0", 6, -1 },
                 { "the handler has the body", "bh9 ar0", 2, -1 },
                 { "never itself", "ai0 ar9", 2, -1 },
+                { "of bodies of one size the oldest connection's", "br4 br4 ar0", 2, 0 },
+                { "of its own address, if another has as much", "br5 ar5 ar0", 2, 1 },
+                { "of addresses with as much the one that came first", "br5 cr5 ar0", 2, 0 },
+                { "a body of its size, of an address that has more then", "br2 br2 ar0", 2, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -136,9 +140,39 @@ TEST_CASE(test_counts) {
         table_clear(&t);
 }
 
+/* A connection waits for its client from its beginning. Of two that begin to wait at once, the older one gives way. */
+TEST_CASE(test_waits_since) {
+        static const struct {
+                const char *what;
+                usec_t added_usec[2], idle_usec[2]; /* idle_usec 0: still in its first phase */
+                int displaced;
+        } rows[] = {
+                { "in the order of their beginning", { 5, 6 }, { 0, 0 }, 0 },
+                { "at once", { 5, 5 }, { 0, 0 }, 0 },
+                { "the first one has been heard since", { 5, 6 }, { 7, 0 }, 1 },
+                { "both have been heard at once", { 5, 6 }, { 7, 7 }, 0 },
+                { "the second one began after the first was heard", { 1, 9 }, { 5, 0 }, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                ConnectionEntry entries[2];
+                ConnectionTable t = { 0 };
+
+                print_message("  %s\n", rows[i].what);
+                for (unsigned k = 0; k < 2; k++)
+                        assert_return_code(connection_table_add(&t, &entries[k], NULL, rows[i].added_usec[k]), 0);
+                for (unsigned k = 0; k < 2; k++)
+                        if (rows[i].idle_usec[k] > 0)
+                                connection_table_set_phase(&t, &entries[k], CONNECTION_IDLE, rows[i].idle_usec[k]);
+                assert_int_equal(index_of(connection_table_find_displaced(&t, NULL), entries), rows[i].displaced);
+                table_clear(&t);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_address_text),
+                cmocka_unit_test(test_waits_since),
                 cmocka_unit_test(test_displaced),
                 cmocka_unit_test(test_displaced_body),
                 cmocka_unit_test(test_counts),

@@ -30,6 +30,7 @@ typedef struct World {
         StrBuf seen;        /* by the client */
         StrBuf handled;     /* by the server */
         HttpExchange *held; /* by the handler, for "/hold" */
+        const char *identity; /* of the last request; compared, never read */
         unsigned n_done, n_data, n_gone;
         HttpCall *call;
         bool free_in_data, free_in_done, free_transport_in_done, start_in_done;
@@ -117,6 +118,7 @@ static void handler(HttpExchange *x, void *userdata) {
         static const HttpHeader location = { "Location", "/plain" };
         World *w = userdata;
 
+        w->identity = x->client_identity;
         strbuf_addf(&w->handled, "%s:%s?%s:%.*s ", http_method_to_string(x->method), x->path, x->query,
                     (int) x->body_size, (const char *) x->body);
         if (streq(x->path, "/hold")) {
@@ -1413,6 +1415,24 @@ TEST_CASE(test_tls_handle_is_kept) {
         }
 }
 
+/* The server verifies a client's certificate with the first request of its connection. */
+TEST_CASE(test_identity_is_kept) {
+        const Authority *a = *state;
+        _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
+        _cleanup_(http_tls_unrefp) HttpTls *tls = tls_of(a->ca, a->node, NULL, false);
+        const char *first = NULL;
+
+        for (unsigned i = 0; i < 3; i++) {
+                assert_string_equal(call(w, (HttpRequest){ .tls = tls }, "https", "/who"),
+                                    "200:CN=system:node:n1,O=system:nodes ");
+                w->call = http_call_free(w->call);
+                assert_int_equal(http_server_n_connections(w->server), 1);
+                if (i > 0)
+                        assert_ptr_equal(w->identity, first);
+                first = w->identity;
+        }
+}
+
 /* No more of them than there is room for, whatever comes at once; and those that go let go of their keys. */
 TEST_CASE(test_tls_handles_are_few) {
         const Authority *a = *state;
@@ -1497,6 +1517,7 @@ int main(void) {
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_tls),
                 cmocka_unit_test(test_tls_handle_is_kept),
+                cmocka_unit_test(test_identity_is_kept),
                 cmocka_unit_test(test_tls_handles_are_few),
                 cmocka_unit_test(test_tls_bodies),
         };

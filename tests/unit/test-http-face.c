@@ -343,6 +343,54 @@ TEST_CASE(test_every_address) {
                 }
 }
 
+typedef struct Seen {
+        unsigned n_headers, n_refused;
+        HttpRefusal why;
+} Seen;
+
+static unsigned on_headers(const HttpExchange *x, void *userdata, const char **ret_text) {
+        ((Seen *) userdata)->n_headers++;
+        return 0;
+}
+
+static void on_refused(HttpRefusal why, const char *address, void *userdata) {
+        Seen *seen = userdata;
+
+        seen->n_refused++;
+        seen->why = why;
+}
+
+/* A server with another certificate takes the socket over; without one that can be read the old server goes on. Both
+ * report what they refuse. */
+TEST_CASE(test_succeeded) {
+        const HttpFaceTls hooks = { .on_headers = on_headers, .on_refused = on_refused };
+        const HttpFaceTls bad = { .certificate = "x", .key = "x" };
+        HttpServer *old = NULL, *server = NULL;
+        Seen seen[2] = { 0 };
+        Loop *l = NULL;
+        int fd;
+
+        assert_return_code(loop_new(&l), 0);
+        assert_return_code(http_face_new_tls(l, HTTP_FACE_WEBHOOK, ":0", "127.0.0.1", &hooks, handler, &seen[0], &old), 0);
+        assert_int_equal(review(l, old, 2, (3u << 20) + 1), 413);
+        assert_int_equal(http_face_succeed(l, HTTP_FACE_WEBHOOK, old, &bad, handler, &seen[1], &server), -EIO);
+        assert_null(server);
+        fd = http_server_dup_socket(old);
+        assert_return_code(fd, errno);
+        (void) close(fd);
+        assert_return_code(http_face_succeed(l, HTTP_FACE_WEBHOOK, old, &hooks, handler, &seen[1], &server), 0);
+        assert_int_equal(http_server_dup_socket(old), -EBADF);
+        assert_int_equal(review(l, server, 2, (3u << 20) + 1), 413);
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(seen[i].n_headers, 1);
+                assert_int_equal(seen[i].n_refused, 1);
+                assert_int_equal(seen[i].why, HTTP_REFUSED_SIZE);
+        }
+        http_server_free(server);
+        http_server_free(old);
+        loop_free(l);
+}
+
 TEST_CASE(test_no_address) {
         _cleanup_(loop_freep) Loop *l = NULL;
         HttpServer *s = NULL;
@@ -397,6 +445,7 @@ int main(void) {
                 cmocka_unit_test(test_held_by_a_flood),
                 cmocka_unit_test(test_all_leave),
                 cmocka_unit_test(test_every_address),
+                cmocka_unit_test(test_succeeded),
                 cmocka_unit_test(test_no_address),
                 cmocka_unit_test(test_path),
         };

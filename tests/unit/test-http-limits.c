@@ -25,7 +25,16 @@ typedef struct World {
         size_t turn_bytes, most_turn_bytes; /* that the handler got in one iteration of the loop */
         unsigned n_handled, n_refused[_HTTP_REFUSAL_MAX];
         char refused_address[64], client_address[64]; /* of the last refusal, of the last request */
+        StrBuf begun, handled; /* paths, in the order of their headers and as the handler got them */
+        HttpExchange *held;    /* the last "/wait" */
 } World;
+
+static void on_gone(HttpExchange *x, void *userdata) {
+        World *w = userdata;
+
+        if (w->held == x)
+                w->held = NULL;
+}
 
 static void handler(HttpExchange *x, void *userdata) {
         World *w = userdata;
@@ -35,11 +44,29 @@ static void handler(HttpExchange *x, void *userdata) {
         w->turn_bytes += x->body_size;
         w->most_turn_bytes = MAX(w->most_turn_bytes, w->turn_bytes);
         (void) snprintf(w->client_address, sizeof(w->client_address), "%s", strempty(x->client_address));
-        if (!streq(x->path, "/wait"))
+        strbuf_add(&w->handled, x->path);
+        if (streq(x->path, "/wait")) {
+                x->on_gone = on_gone;
+                x->userdata = w;
+                w->held = x;
+        } else if (streq(x->path, "/large")) {
+                _cleanup_free_ char *body = new0(char, 16 * MIB);
+
+                assert_non_null(body);
+                x->ops->reply(x, 200, NULL, 0, body, 16 * MIB);
+        } else
                 http_reply_text(x, 200, "text/plain", "hello");
 }
 
+static void answer_held(World *w) {
+        HttpExchange *x = TAKE_PTR(w->held);
+
+        assert_non_null(x);
+        http_reply_text(x, 200, "text/plain", "late");
+}
+
 static unsigned on_headers(const HttpExchange *x, void *userdata, const char **ret_text) {
+        strbuf_add(&((World *) userdata)->begun, x->path);
         if (!streq(x->path, "/secret"))
                 return 0;
         *ret_text = "who are you";
@@ -69,10 +96,21 @@ static World *world_new(HttpServerOptions options) {
         return w;
 }
 
+/* Nothing of a freed server is left in the loop. */
 static void world_free(World *w) {
         http_server_free(w->server);
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(loop_iterate(w->loop, 0), 0);
         loop_free(w->loop);
+        strbuf_done(&w->begun);
+        strbuf_done(&w->handled);
         free(w);
+}
+
+/* The server does nothing while its clients do nothing. */
+static void assert_quiet(World *w) {
+        for (unsigned i = 0; loop_iterate(w->loop, 0) > 0; i++)
+                assert_true(i < 100);
 }
 
 static void turn(World *w) {
@@ -166,6 +204,11 @@ static int client_post(World *w, unsigned host, size_t size, size_t missing, boo
         return fd;
 }
 
+static size_t body_bytes(World *w) {
+        turns(w, 5);
+        return http_server_body_bytes(w->server);
+}
+
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
 /* Clients that send all but the last byte of a large body, from one address or two, and those who want an
@@ -224,6 +267,104 @@ TEST_CASE(test_half_sent_bodies) {
         }
 }
 
+/* The bytes of a body are reserved when it is announced, until the handler answers. A body in chunks reserves what its
+ * buffer takes. */
+TEST_CASE(test_reserved_bytes) {
+        World *w = world_new((HttpServerOptions) { 0 });
+        _cleanup_free_ char *body = new0(char, 6000);
+        _cleanup_strbuf_ StrBuf buffer = { 0 };
+        int fd = client_new(w, 1);
+
+        assert_non_null(body);
+        memset(body, 'x', 6000);
+        client_say(w, fd, "POST /wait" H "Content-Length: 5000\r\n\r\n");
+        assert_int_equal(body_bytes(w), 5001);
+        client_send(w, fd, body, 4999);
+        assert_int_equal(body_bytes(w), 5001);
+        assert_null(w->held);
+        client_send(w, fd, body, 1);
+        assert_int_equal(body_bytes(w), 5001);
+        answer_held(w);
+        client_expect(w, fd, 200);
+        assert_int_equal(body_bytes(w), 0);
+        assert_int_equal(http_server_n_connections(w->server), 1);
+        assert_quiet(w);
+
+        print_message("  in chunks, as the second request of the connection\n");
+        client_say(w, fd, "POST /wait" H "Transfer-Encoding: chunked\r\n\r\n3e8\r\n");
+        assert_int_equal(body_bytes(w), 0);
+        client_send(w, fd, body, 1000);
+        assert_int_equal(body_bytes(w), 1001);
+        strbuf_make_room(&buffer, 1000);
+        client_say(w, fd, "\r\n3e8\r\n");
+        client_send(w, fd, body, 1000);
+        assert_int_equal(body_bytes(w), MAX(2001u, 2 * buffer.allocated));
+        client_say(w, fd, "\r\n0\r\n\r\n");
+        assert_int_equal(body_bytes(w), MAX(2001u, 2 * buffer.allocated));
+        answer_held(w);
+        client_expect(w, fd, 200);
+        assert_int_equal(body_bytes(w), 0);
+        closep(&fd);
+        world_free(w);
+}
+
+/* Bodies whose handler is at work do not give way, so the last byte of the bound decides. */
+TEST_CASE(test_bound_of_bodies) {
+        World *w = world_new((HttpServerOptions) { .max_bodies_bytes = 1000 });
+        int fds[4];
+
+        for (unsigned i = 0; i < 2; i++) {
+                fds[i] = client_new(w, 1);
+                client_say(w, fds[i], "POST /wait" H "Content-Length: 9\r\n\r\n123456789");
+        }
+        assert_int_equal(body_bytes(w), 20);
+        fds[2] = client_post(w, 1, 979, 1, false);
+        assert_int_equal(body_bytes(w), 1000);
+        client_send(w, fds[2], "x", 1);
+        client_expect(w, fds[2], 200);
+        fds[3] = client_post(w, 1, 980, 980, false);
+        client_expect(w, fds[3], 503);
+        assert_int_equal(w->n_refused[HTTP_REFUSED_BODIES], 1);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                closep(fds + i);
+        world_free(w);
+}
+
+/* A body that is too large by 1 MiB at most is read to its end, so that its client reads the answer. */
+TEST_CASE(test_discarded_bodies) {
+        static const struct {
+                const char *what;
+                size_t size, sent;
+                bool chunked;
+                unsigned status; /* 0: the connection is closed; 1: nothing yet */
+        } rows[] = {
+                { "the most that is read", 2 * MIB, 0, false, 1 },
+                { "one byte more", 2 * MIB + 1, 0, false, 413 },
+                { "as large as allowed, in chunks", MIB, MIB, true, 200 },
+                { "one byte more, in chunks", MIB + 1, MIB + 1, true, 413 },
+                { "the most that is read, in chunks", 2 * MIB, 2 * MIB, true, 413 },
+                { "too much, in chunks", 2 * MIB + 1, 2 * MIB + 1, true, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w = world_new((HttpServerOptions) { 0 });
+                int fd = client_post(w, 1, rows[i].size, rows[i].size - rows[i].sent, rows[i].chunked);
+                char byte;
+
+                print_message("  %s\n", rows[i].what);
+                if (rows[i].status != 1)
+                        client_expect(w, fd, rows[i].status);
+                turns(w, 5);
+                if (rows[i].status == 1)
+                        assert_int_equal(recv(fd, &byte, 1, 0), -1);
+                assert_int_equal(w->n_handled, rows[i].status == 200);
+                assert_int_equal(w->n_refused[HTTP_REFUSED_SIZE], rows[i].status != 200);
+                assert_int_equal(http_server_body_bytes(w->server), 0);
+                closep(&fd);
+                world_free(w);
+        }
+}
+
 /* No byte is kept of a body that is refused, nor of one that the handler has read. */
 TEST_CASE(test_kept_bytes) {
         static const struct {
@@ -256,6 +397,10 @@ TEST_CASE(test_kept_bytes) {
                         client_expect(w, fd, rows[i].status);
                 turns(w, 3);
                 assert_int_equal(w->n_handled, rows[i].kept);
+                if (w->held) {
+                        assert_null(w->held->body);
+                        assert_int_equal(w->held->body_size, 0);
+                }
                 assert_int_equal(w->n_refused[HTTP_REFUSED_SIZE], rows[i].status == 413);
                 assert_int_equal(w->most_bytes > 0, rows[i].kept);
                 assert_int_equal(http_server_body_bytes(w->server), 0);
@@ -389,6 +534,61 @@ TEST_CASE(test_bytes_of_one_turn) {
         }
 }
 
+/* Requests that come at once get their turns in the order in which they were complete. A small one that would fit
+ * does not overtake a large one. Waiting for a turn is not the client's slowness. */
+TEST_CASE(test_order_of_turns) {
+        enum { N = 8 };
+        World *w = world_new((HttpServerOptions) { .max_turn_bytes = 120, .request_timeout_usec = 5 * USEC_PER_SEC });
+        char body[100];
+        int fds[N];
+
+        memset(body, 'x', sizeof(body));
+        for (unsigned k = 0; k < N; k++) {
+                fds[k] = client_new(w, 1 + k % 3);
+                turns(w, 3);
+        }
+        for (unsigned k = 0; k < N; k++) {
+                _cleanup_free_ char *text = strf("POST /%c" H "Content-Length: %d\r\n\r\n%.*s", (int) ('a' + k),
+                                                 k % 2 ? 90 : 4, k % 2 ? 90 : 4, body);
+
+                assert_int_equal(send(fds[k], text, strlen(text), MSG_NOSIGNAL), strlen(text));
+        }
+        while (w->n_handled == 0)
+                turn(w);
+        assert_in_range(w->n_handled, 1, 3); /* 90 and two of 4; another 90 does not fit, another 4 would */
+        clock_skip(20 * USEC_PER_SEC);
+        for (unsigned k = 0; k < N; k++) {
+                client_expect(w, fds[k], 200);
+                closep(fds + k);
+        }
+        assert_int_equal(w->begun.size, 2 * N);
+        assert_string_equal(strbuf_str(&w->handled), strbuf_str(&w->begun));
+        assert_int_equal(w->n_refused[HTTP_REFUSED_SLOW], 0);
+        world_free(w);
+}
+
+/* Bodies that together are as large as the bound get one turn. */
+TEST_CASE(test_bound_of_turns) {
+        for (unsigned more = 0; more < 2; more++) {
+                World *w = world_new((HttpServerOptions) { .max_turn_bytes = 1000 });
+                int fds[2];
+
+                for (unsigned k = 0; k < 2; k++)
+                        fds[k] = client_post(w, 1, 500 + more * k, 1, false);
+                turns(w, 5);
+                for (unsigned k = 0; k < 2; k++)
+                        client_finish(fds[k]);
+                while (w->n_handled == 0)
+                        turn(w);
+                assert_int_equal(w->n_handled, 2 - more);
+                for (unsigned k = 0; k < 2; k++) {
+                        client_expect(w, fds[k], 200);
+                        closep(fds + k);
+                }
+                world_free(w);
+        }
+}
+
 /* Clients that leave while their requests wait for a turn, and a server that ends then. */
 TEST_CASE(test_gone_before_its_turn) {
         enum { N = 10 };
@@ -478,6 +678,8 @@ TEST_CASE(test_slow_clients) {
                   "POST /a" H "Content-Length: 10000\r\n\r\n", "x", 25, 70 },
                 { "the line of a second request, byte by byte", false, "GET /a" H "\r\n", 20 * USEC_PER_SEC,
                   "G", "x", 25, 70 },
+                { "the line of a second request, after the first one had to wait", false, "GET /wait" H "\r\n",
+                  20 * USEC_PER_SEC, "G", "x", 25, 70 },
                 { "nothing behind the first request", false, "GET /a" H "\r\n", 95 * USEC_PER_SEC, "", "",
                   100, 1000 },
         };
@@ -497,7 +699,12 @@ TEST_CASE(test_slow_clients) {
                 began = loop_now(w->loop);
                 if (rows[i].before) {
                         client_say(w, fd, rows[i].before);
+                        while (w->n_handled == 0)
+                                turn(w);
+                        if (w->held)
+                                answer_held(w);
                         client_expect(w, fd, 200);
+                        assert_quiet(w);
                         began = loop_now(w->loop);
                         clock_skip(rows[i].pause_usec);
                         turns(w, 3);
@@ -514,19 +721,96 @@ TEST_CASE(test_slow_clients) {
         }
 }
 
-/* The limits are for clients: a handler may take longer. */
+/* The limits are for clients: a handler may take longer, also if the client has sent its next request already. */
 TEST_CASE(test_slow_handler) {
         World *w = world_new((HttpServerOptions) { .request_timeout_usec = 5 * USEC_PER_SEC,
                                                    .idle_timeout_usec = 10 * USEC_PER_SEC });
         int fd = client_new(w, 1);
 
+        client_say(w, fd, "GET /a" H "\r\n");
+        client_expect(w, fd, 200);
         client_say(w, fd, "GET /wait" H "\r\n");
-        while (w->n_handled == 0)
+        while (w->n_handled < 2)
                 turn(w);
+        client_say(w, fd, "GET /b" H "\r\n");
+        assert_quiet(w);
         clock_skip(USEC_PER_MINUTE);
         turns(w, 10);
         assert_false(loopback_client_is_closed(fd));
+        assert_int_equal(w->n_handled, 2);
+        answer_held(w);
+        while (w->n_handled < 3)
+                turn(w);
+        assert_string_equal(strbuf_str(&w->handled), "/a/wait/b");
         closep(&fd);
+        world_free(w);
+}
+
+/* Each client has its own limit. */
+TEST_CASE(test_slow_clients_together) {
+        enum { N = 4 };
+        World *w = world_new((HttpServerOptions) { .request_timeout_usec = 5 * USEC_PER_SEC });
+        int fds[N];
+
+        for (unsigned i = 0; i < N; i++) {
+                fds[i] = client_new(w, 1);
+                client_say(w, fds[i], "GET /a");
+                clock_skip(USEC_PER_SEC);
+                turns(w, 3);
+        }
+        for (unsigned i = 0; i < N; i++) {
+                for (unsigned k = 0; k < N; k++)
+                        assert_int_equal(loopback_client_is_closed(fds[k]), k < i);
+                clock_skip(USEC_PER_SEC);
+                turn(w); /* the next time may come before the library has closed a connection */
+        }
+        assert_int_equal(w->n_refused[HTTP_REFUSED_SLOW], N);
+        for (unsigned i = 0; i < N; i++) {
+                assert_true(loopback_client_is_closed(fds[i]));
+                closep(fds + i);
+        }
+        assert_quiet(w);
+        world_free(w);
+}
+
+/* A client that reads a large answer little by little is cut after idle_timeout_usec, and is not reported. */
+TEST_CASE(test_slow_reader) {
+        World *w = world_new((HttpServerOptions) { .request_timeout_usec = 5 * USEC_PER_SEC,
+                                                   .idle_timeout_usec = 100 * USEC_PER_SEC });
+        int fd = client_new(w, 1);
+        unsigned n = 0;
+        char text[4096];
+
+        client_say(w, fd, "GET /large" H "\r\n");
+        while (w->n_handled == 0)
+                turn(w);
+        for (; http_server_n_connections(w->server) > 0 && n < 1000; n++) {
+                (void) recv(fd, text, sizeof(text), 0);
+                clock_skip(10 * USEC_PER_SEC);
+                turns(w, 3);
+        }
+        assert_in_range(n, 5, 15);
+        assert_int_equal(w->n_refused[HTTP_REFUSED_SLOW], 0);
+        closep(&fd);
+        world_free(w);
+}
+
+/* The last byte of a request comes together with the client that displaces it: the handler does not get the
+ * request. */
+TEST_CASE(test_displaced_when_complete) {
+        World *w = world_new((HttpServerOptions) { .max_connections = 1 });
+        int first = client_post(w, 2, 10, 1, false), second;
+
+        turns(w, 3);
+        second = client_new(w, 3);
+        client_finish(first);
+        client_say(w, second, "GET /a" H "\r\n");
+        client_expect(w, second, 200);
+        assert_int_equal(w->n_handled, 1);
+        assert_int_equal(w->n_refused[HTTP_REFUSED_DISPLACED], 1);
+        assert_true(loopback_client_is_closed(first));
+        closep(&first);
+        closep(&second);
         world_free(w);
 }
 
@@ -583,16 +867,24 @@ TEST_CASE(test_displaced) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_half_sent_bodies),
+                cmocka_unit_test(test_reserved_bytes),
+                cmocka_unit_test(test_bound_of_bodies),
+                cmocka_unit_test(test_discarded_bodies),
                 cmocka_unit_test(test_kept_bytes),
                 cmocka_unit_test(test_large_in_chunks_is_not_kept),
                 cmocka_unit_test(test_requests_of_one_address),
                 cmocka_unit_test(test_bytes_of_one_address),
                 cmocka_unit_test(test_bytes_of_one_turn),
+                cmocka_unit_test(test_order_of_turns),
+                cmocka_unit_test(test_bound_of_turns),
                 cmocka_unit_test(test_gone_before_its_turn),
                 cmocka_unit_test(test_connections_of_one_address),
                 cmocka_unit_test(test_slow_clients),
                 cmocka_unit_test(test_slow_handler),
+                cmocka_unit_test(test_slow_clients_together),
+                cmocka_unit_test(test_slow_reader),
                 cmocka_unit_test(test_displaced),
+                cmocka_unit_test(test_displaced_when_complete),
         };
 
         return cmocka_run_group_tests_name("http-limits", tests, NULL, NULL);

@@ -2,8 +2,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cmocka-test.h"
 #include "file-util.h"
@@ -45,8 +50,14 @@ static void handler(HttpExchange *x, void *userdata) {
                 x->on_gone = on_gone;
                 x->userdata = w;
                 w->held = x;
-        } else
+        } else {
+                if (streq(x->path, "/answer")) {
+                        HttpExchange *held = TAKE_PTR(w->held);
+
+                        held->ops->reply(held, 200, NULL, 0, "answered", 8);
+                }
                 x->ops->reply(x, 200, NULL, 0, "hello", 5);
+        }
 }
 
 static World *world_new(const HttpServerOptions *options) {
@@ -74,17 +85,23 @@ static World *world_free(World *w) {
 }
 DEFINE_FREEP(World, world_free);
 
-static void client_connect(World *w) {
+static int try_connect(World *w, uint16_t port) {
         struct sockaddr_in in = { .sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                  .sin_port = htons(http_server_port(w->server)) };
+                                  .sin_port = htons(port) };
 
         closep(&w->fd);
         strbuf_truncate(&w->answer, 0);
         w->closed = false;
         w->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_return_code(connect(w->fd, (struct sockaddr *) &in, sizeof(in)), errno);
+        if (connect(w->fd, (struct sockaddr *) &in, sizeof(in)) < 0)
+                return -errno;
         assert_return_code(fcntl(w->fd, F_SETFL, O_NONBLOCK), errno);
+        return 0;
+}
+
+static void client_connect(World *w) {
+        assert_return_code(try_connect(w, http_server_port(w->server)), 0);
 }
 
 static void client_listen(World *w) {
@@ -253,6 +270,25 @@ TEST_CASE(test_later) {
         w->held->ops->reply(w->held, 200, NULL, 0, "first", 5);
         client_expect(w, "first");
         client_expect(w, "hello");
+        assert_int_equal(w->n_gone, 0);
+}
+
+/* A request of one client answers that of another one. */
+TEST_CASE(test_answered_by_another) {
+        _cleanup_(world_freep) World *w = world_new(NULL);
+        int other;
+
+        client_connect(w);
+        say(w, "GET /hold" H "\r\n");
+        wait_until_held(w);
+        other = TAKE_FD(w->fd);
+        client_connect(w);
+        say(w, "GET /answer" H "\r\n");
+        client_expect(w, "hello");
+        closep(&w->fd);
+        w->fd = other;
+        strbuf_truncate(&w->answer, 0);
+        client_expect(w, "answered");
         assert_int_equal(w->n_gone, 0);
 }
 
@@ -443,6 +479,7 @@ TEST_CASE(test_retired) {
         HttpServerOptions options = { .max_body_bytes = BODY_MAX };
         HttpServer *old;
         World *w = world_new(NULL);
+        uint16_t port = http_server_port(w->server);
         int open_fd;
 
         client_connect(w);
@@ -479,8 +516,44 @@ TEST_CASE(test_retired) {
         client_expect(w, NULL);
         assert_non_null(strstr(strbuf_str(&w->answer), "Connection: close"));
         assert_int_equal(http_server_n_connections(old), 0);
+
+        print_message("  without the successor nobody listens\n");
+        w->server = http_server_free(w->server);
+        assert_int_equal(try_connect(w, port), -ECONNREFUSED);
         http_server_free(old);
         world_free(w);
+}
+
+static void free_server(HttpExchange *x, void *userdata) {
+        World *w = userdata;
+
+        w->server = http_server_free(w->server);
+}
+
+/* A handler that frees its server is a bug, which ends the process. */
+TEST_CASE(test_freed_by_its_handler) {
+        int status;
+        pid_t pid = fork();
+
+        assert_return_code(pid, errno);
+        if (pid == 0) {
+                HttpServerOptions options = { .address = "127.0.0.1", .listen_fd = -EBADF, .max_body_bytes = BODY_MAX };
+                World *w = world_new(NULL);
+
+                (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no core file */
+                (void) fclose(stderr); /* the failed assertion */
+                http_server_free(w->server);
+                if (http_server_new(w->loop, &options, free_server, w, &w->server) < 0)
+                        _exit(1);
+                client_connect(w);
+                say(w, "GET /a" H "\r\n");
+                for (unsigned i = 0; i < 100; i++)
+                        turn(w);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
 static int another_client(World *w) {
@@ -529,10 +602,12 @@ TEST_CASE(test_limit) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_requests),     cmocka_unit_test(test_large_in_chunks),
-                cmocka_unit_test(test_later),        cmocka_unit_test(test_stream),
+                cmocka_unit_test(test_later),        cmocka_unit_test(test_answered_by_another),
+                cmocka_unit_test(test_stream),
                 cmocka_unit_test(test_large_stream), cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_idle_timeout), cmocka_unit_test(test_listen),
                 cmocka_unit_test(test_listen_fd),    cmocka_unit_test(test_retired),
+                cmocka_unit_test(test_freed_by_its_handler),
                 cmocka_unit_test(test_limit),
         };
         return cmocka_run_group_tests_name("http-server", tests, NULL, NULL);
