@@ -572,6 +572,34 @@ TEST_CASE(test_restored_in_silence) {
         assert_trace(r, "watch@4");
 }
 
+/* Silent watches that stood for 20 s count as silence, and shorter ones do not. */
+TEST_CASE(test_restored_in_short_watches) {
+        for (unsigned early_usec = 0; early_usec < 2; early_usec++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+
+                rig_run_for(r, USEC_PER_MINUTE);
+                rig_say(r, BOOKMARK("11"));
+                for (unsigned k = 0; k < 15; k++) {
+                        rig_stream(r, "");
+                        rig_end(r, true);
+                        rig_run_for(r, 20 * USEC_PER_SEC - early_usec);
+                        assert_trace(r, "watch@11");
+                }
+                rig_stream(r, "");
+                if (early_usec == 0)
+                        rig_answer(r, 200, LIST("4", OBJECT("a", "3")));
+                rig_end(r, true);
+                rig_run_for(r, USEC_PER_SEC);
+                {
+                        _cleanup_free_ char *trace = rig_take_trace(r);
+
+                        assert_string_equal(early_usec > 0 ? trace : startswith(trace, "list") ? "list" : trace,
+                                            early_usec > 0 ? "watch@11" : "list");
+                }
+        }
+}
+
 /* Something on the way breaks each connection on which nothing comes; an API server that is away breaks them, too. */
 TEST_CASE(test_restored_in_pieces) {
         _cleanup_(rig_freep) Rig *r = rig_new();
@@ -1112,6 +1140,7 @@ int main(void) {
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_restored),
                 cmocka_unit_test(test_restored_in_silence),
+                cmocka_unit_test(test_restored_in_short_watches),
                 cmocka_unit_test(test_restored_in_pieces),
                 cmocka_unit_test(test_restored_between_pages),
                 cmocka_unit_test(test_watch_fails),

@@ -533,6 +533,7 @@ TEST_CASE(test_in_cluster) {
                 assert_int_equal(kubeconfig_in_cluster(rows[i].host, rows[i].port, f->path, &c, &message),
                                  rows[i].error);
                 assert_int_equal(!message, rows[i].error == 0);
+                assert_int_equal(!c, rows[i].error != 0);
                 if (!c)
                         continue;
                 assert_string_equal(c->server, rows[i].server);

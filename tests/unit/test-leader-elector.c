@@ -666,6 +666,38 @@ TEST_CASE(test_run_out_is_read_first) {
         assert_int_equal(strncmp(strbuf_str(&w->a.trace), "GP[", 3), 0);
 }
 
+/* A lease has run out at the end of its last microsecond: only until then its holder renews it unread, and
+ * another candidate leaves it alone. */
+TEST_CASE(test_run_out_exactly) {
+        for (unsigned early_usec = 0; early_usec < 2; early_usec++) {
+                _cleanup_(world_freep) World *w = world_led(), *other = world_new();
+                usec_t end;
+
+                print_message("  %u us before its end\n", early_usec);
+                run_until(w, 3 * SEC);
+                end = w->a.last_request_usec + 15 * SEC - early_usec;
+                w->a.fault = (HttpFault){ .refuse = true };
+                run_until(w, 14 * SEC);
+                assert_int_equal(w->a.n_stopped, 1);
+                w->a.fault = (HttpFault){ 0 };
+                loop_virtual_pause(w->a.host->loop, w->server.start_usec + end);
+                run_until(w, end - 1);
+                strbuf_truncate(&w->a.trace, 0);
+                run_until(w, end);
+                assert_int_equal(strbuf_str(&w->a.trace)[0], early_usec > 0 ? 'P' : 'G');
+
+                put_lease(other, "{\"holderIdentity\":\"x\",\"leaseDurationSeconds\":15}");
+                leader_elector_start(other->a.elector);
+                run_until(other, 12 * SEC);
+                end = 15 * SEC - early_usec;
+                loop_virtual_pause(other->a.host->loop, other->server.start_usec + end);
+                run_until(other, end - 1);
+                strbuf_truncate(&other->a.trace, 0);
+                run_until(other, end);
+                assert_candidate_trace(&other->a, early_usec > 0 ? "G" : "GP[");
+        }
+}
+
 TEST_CASE(test_lost_by_proof) {
         static const struct {
                 const char *what, *spec; /* NULL: deleted */
@@ -1167,6 +1199,7 @@ int main(void) {
                 cmocka_unit_test(test_valid_from_the_write),
                 cmocka_unit_test(test_answer_that_makes_no_sense),
                 cmocka_unit_test(test_run_out_is_read_first),
+                cmocka_unit_test(test_run_out_exactly),
                 cmocka_unit_test(test_lost_by_proof),
                 cmocka_unit_test(test_lost_answer),
                 cmocka_unit_test(test_lost_answer_of_the_first),
