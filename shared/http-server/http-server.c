@@ -88,8 +88,6 @@ static void server_run(HttpServer *s) {
                 timer_arm_in(s->timer, 0);
         else if (MHD_get_timeout(s->daemon, &msec) == MHD_YES)
                 timer_arm_in(s->timer, (usec_t) msec * USEC_PER_MSEC);
-        else
-                timer_disarm(s->timer);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
