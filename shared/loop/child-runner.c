@@ -133,7 +133,8 @@ static int add_io(Runner *r, int fd, const char *description, sd_event_io_handle
         k = sd_event_source_set_priority(*ret, SD_EVENT_PRIORITY_NORMAL);
         if (k < 0)
                 return k;
-        return sd_event_source_set_description(*ret, description);
+        (void) sd_event_source_set_description(*ret, description);
+        return 0;
 }
 
 /* -- streams ----------------------------------------------------------------------------------- */
