@@ -534,6 +534,24 @@ TEST_CASE(test_refused_is_told) {
 }
 
 /* A second time: what was told of the first says nothing about it. */
+/* A failure is logged once it has lasted for the renew deadline. */
+TEST_CASE(test_told_exactly) {
+        for (unsigned early_usec = 0; early_usec < 2; early_usec++) {
+                _cleanup_(world_freep) World *w = world_new();
+                usec_t at = 10 * SEC - early_usec;
+
+                w->a.fault = (HttpFault){ .status = 503 };
+                leader_elector_start(w->a.elector);
+                run_until(w, 6 * SEC);
+                loop_virtual_pause(w->a.host->loop, w->server.start_usec + at);
+                run_until(w, at - 1);
+                assert_int_equal(w->a.said.size, 0);
+                run_until(w, at);
+                assert_int_equal(w->a.last_request_usec, at);
+                assert_int_equal(w->a.said.size > 0, early_usec == 0);
+        }
+}
+
 TEST_CASE(test_refused_again_is_told_again) {
         _cleanup_(world_freep) World *w = world_led();
         _cleanup_free_ char *first = NULL, *between = NULL, *second = NULL;
@@ -1193,6 +1211,7 @@ int main(void) {
                 cmocka_unit_test(test_renewals_fail),
                 cmocka_unit_test(test_renewals_fail_for_a_while),
                 cmocka_unit_test(test_refused_is_told),
+                cmocka_unit_test(test_told_exactly),
                 cmocka_unit_test(test_refused_again_is_told_again),
                 cmocka_unit_test(test_follower_hears_again),
                 cmocka_unit_test(test_lost_and_no_answer),
