@@ -34,7 +34,7 @@ KINDS = {
 MOVED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 FREES = re.compile(r"(^|_)m?(free|freep|free_many|free_all|done|deinit)$|"
                    r"^(erase_text|va_end|MHD_destroy_response|curl_\w+_cleanup)$|^posix_spawn\w+_destroy$|^(intern|kube_object|http_tls)_unref$")
-LOGS = re.compile(r"^log_")
+LOGS = re.compile(r"^(log_|sd_event_source_set_description$)")  # sd-event logs descriptions
 CHECKS = re.compile(r"(^wakeups_|_next_wakeup$)")
 LOG_LEVEL = re.compile(r"^LOG_LEVEL_")  # the first or second argument of a function that logs
 SYMMETRIC = re.compile(r"^(str(case)?eq(_ptr)?|usec_add|calloc)$")
