@@ -4,7 +4,7 @@
 #include "string-util.h"
 #include "strv.h"
 
-/* What a stranger writes into an annotation shall not fill our memory and our log. */
+/* Bounds the memory and the log that an annotation of a stranger can fill. */
 #define RESOURCE_BYTES_MAX 80u
 /* A hundred years, exact in any reader of JSON. */
 #define UPTIME_MAX_USEC (INT64_C(36525) * 24 * 3600 * 1000000)
@@ -103,9 +103,8 @@ usec_t notice_announced(const Notice *n) {
 usec_t notice_window_end(const Notice *n) {
         usec_t announced = notice_announced(n);
 
-        if (announced == USEC_INFINITY || n->until_usec <= announced)
-                return announced;
-        return MIN(n->until_usec, usec_add(announced, NOTICE_WINDOW_MAX_USEC));
+        return announced == USEC_INFINITY ? announced
+                                          : MIN(MAX(n->until_usec, announced), usec_add(announced, NOTICE_WINDOW_MAX_USEC));
 }
 
 usec_t notice_own_deadline(const Notice *n) {
@@ -127,7 +126,7 @@ static bool take_deadline(Notice *known, const Notice *seen) {
         return true;
 }
 
-/* It estimates what the other has counted from a Date, and is announced for no earlier time: it knows no better. */
+/* Returns true if seen only estimates a deadline that known has counted from a Date, and is announced for no earlier time. */
 static bool knows_no_better(const Notice *seen, const Notice *known) {
         return seen->estimated && !known->estimated && notice_announced(seen) >= notice_announced(known);
 }
@@ -176,7 +175,7 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                         return r;
                 changed = true;
         }
-        /* Of a time that was announced for later, or not said: another notice has brought it nearer (notice_take_nearer()). */
+        /* A deadline before the announced time came from another notice (notice_take_nearer()). */
         if (known->estimated && !seen->estimated && notice_announced(seen) <= notice_announced(known))
                 changed = take_deadline(known, seen) || changed;
         else if (knows_no_better(seen, known))

@@ -94,6 +94,10 @@ TEST_CASE(test_room) {
         assert_true(announced_list_has_room(&l, &n));
         n.id = (char *) "late";
         assert_false(announced_list_has_room(&l, &n));
+        n.announced_usec = l.items[ANNOUNCED_MAX - 1].notice->announced_usec;
+        assert_false(announced_list_has_room(&l, &n)); /* the one that stands stays */
+        n.announced_usec--;
+        assert_true(announced_list_has_room(&l, &n));
         n.announced_usec = 0;
         assert_true(announced_list_has_room(&l, &n));
         put(&l, "late", T0 + 100, ANNOUNCED_STANDS);
@@ -109,7 +113,27 @@ TEST_CASE(test_room) {
         assert_list(&l, "a b c? e f next g h i j k l m n o late");
 }
 
-/* What can be put there can be read back, however long it is. */
+/* A person releases the notices that were received until then. */
+TEST_CASE(test_let_go) {
+        static const struct {
+                AnnouncedState state;
+                usec_t received_usec, let_go_usec;
+                bool is;
+        } rows[] = {
+                { ANNOUNCED_HELD, T0, T0 - 1, false },    { ANNOUNCED_HELD, T0, T0, true },
+                { ANNOUNCED_HELD, T0, T0 + 1, true },     { ANNOUNCED_HELD, 0, 0, false },
+                { ANNOUNCED_STANDS, T0, T0 + 1, false },  { ANNOUNCED_DONE, T0, T0 + 1, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Notice n = { .received_usec = rows[i].received_usec };
+
+                assert_int_equal(announced_is_let_go(&(Announced){ .notice = &n, .state = rows[i].state }, rows[i].let_go_usec),
+                                 rows[i].is);
+        }
+}
+
+/* A list can be read back, however long its texts are. */
 TEST_CASE(test_longest) {
         char id[NOTICE_ID_BYTES_MAX + 1], word[NOTICE_WORD_BYTES_MAX + 1], boot[BOOT_ID_BYTES_MAX + 1];
         char *names[] = { id, NULL };
@@ -182,6 +206,7 @@ int main(void) {
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_first),
                 cmocka_unit_test(test_room),
+                cmocka_unit_test(test_let_go),
                 cmocka_unit_test(test_longest),
                 cmocka_unit_test(test_json),
         };

@@ -876,6 +876,23 @@ TEST_CASE(test_short_watches_back_off) {
         assert_false(informer_connected(i));
 }
 
+/* A watch without an event that lasted a second is no failure. */
+TEST_CASE(test_how_short) {
+        for (unsigned early_usec = 0; early_usec < 2; early_usec++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+
+                rig_run_for(r, USEC_PER_MINUTE);
+                rig_stream(r, "");
+                rig_end(r, true);
+                rig_run_for(r, USEC_PER_SEC - early_usec);
+                rig_stream(r, "");
+                rig_end(r, true);
+                rig_run_for(r, 0);
+                assert_trace(r, early_usec > 0 ? "watch@10 down" : "watch@10 watch@10");
+        }
+}
+
 TEST_CASE(test_connection_cut) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
@@ -903,12 +920,12 @@ TEST_CASE(test_distrusted) {
         rig_stream(r, "");
         i = informer_start(r, &node_kind, NULL);
         informer_distrust(i);
-        rig_run_for(r, 59 * USEC_PER_SEC);
+        rig_run_for(r, USEC_PER_MINUTE - 1);
         assert_trace(r, "list +a@10 up synced watch@10");
 
         print_message("  not within a minute of the last list\n");
         informer_distrust(i);
-        rig_run_for(r, 2 * USEC_PER_SEC);
+        rig_run_for(r, 1);
         assert_trace(r, "");
         informer_distrust(i);
         informer_distrust(i);
@@ -1152,6 +1169,7 @@ int main(void) {
                 cmocka_unit_test(test_line_that_is_no_json),
                 cmocka_unit_test(test_forgiven),
                 cmocka_unit_test(test_short_watches_back_off),
+                cmocka_unit_test(test_how_short),
                 cmocka_unit_test(test_connection_cut),
                 cmocka_unit_test(test_distrusted),
                 cmocka_unit_test(test_kick),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "announced.h"
 #include "api-error.h"
 #include "cmocka-test.h"
 #include "event-message.h"
@@ -164,6 +165,21 @@ static bool interruption_blockers(size_t n) {
         return read_interruption("{'blockedBy':[", "{'reason':'r','pod':'a/b'}", ",", "]}", n) == (int) n;
 }
 
+static bool read_announced(const char *head, const char *element, const char *separator, const char *tail, size_t n) {
+        _cleanup_free_ char *text = grow(head, element, separator, tail, n);
+        _cleanup_(announced_list_done) AnnouncedList l = {};
+
+        return announced_list_parse(text, &l) >= 0;
+}
+
+static bool announced_items(size_t n) {
+        return read_announced("{'notices':[", "{'id':'i%zu'}", ",", "]}", n);
+}
+
+static bool announced_boot(size_t n) {
+        return read_announced("{'notices':[{'id':'i','bootID':'", "x", "", "'}]}", n);
+}
+
 /* Parses a message; the caller ends it. */
 static int read_message(const char *head, const char *element, const char *separator, const char *tail, size_t n,
                         EventMessage *ret) {
@@ -311,6 +327,8 @@ TEST_CASE(test_others) {
                 { "boot id of an interruption", interruption_boot, 64 },
                 { "pod that holds a drain", interruption_pod, 400 },
                 { "pods that hold a drain", interruption_blockers, 3 },
+                { "notices of a machine", announced_items, 16 },
+                { "boot id of such a notice", announced_boot, 64 },
                 { "id of a message", message_id, 160 },
                 { "instance of a message", message_instance, 64 },
                 { "state in a message", message_state, 256 },

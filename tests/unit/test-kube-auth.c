@@ -453,8 +453,12 @@ TEST_CASE(test_rejected_looks_at_once) {
         put(w->token_file, "third");
         assert_false(kube_auth_rejected(w->auth));
         assert_token(w, "Bearer second");
-        run_for(w, 10 * SEC);
+        run_for(w, 10 * SEC - 1);
+        assert_token(w, "Bearer third"); /* it is looked at once a second anyway */
         put(w->token_file, "fourth");
+        assert_false(kube_auth_rejected(w->auth));
+        assert_token(w, "Bearer third");
+        run_for(w, 1);
         assert_false(kube_auth_rejected(w->auth));
         assert_token(w, "Bearer fourth");
 }

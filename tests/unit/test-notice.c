@@ -104,6 +104,7 @@ TEST_CASE(test_announced) {
                 assert_int_equal(notice_take_nearer(&known, &seen), rows[i].changed);
                 assert_true(known.deadline_usec == rows[i].deadline);
                 assert_true(notice_announced(&known) == rows[i].announced);
+                assert_true(known.own_deadline_usec == (rows[i].deadline != rows[i].known[0] ? rows[i].known[0] : 0));
         }
 }
 

@@ -245,6 +245,26 @@ static size_t times_said(const World *w, const char *text) {
         return n;
 }
 
+/* An hour after the last line, to the microsecond, a refusal is logged again. */
+TEST_CASE(test_refused_is_logged_again) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, 32);
+        w->receiver.status = 400;
+        tell(w, "n1", NOTIFY_NOTICED, USEC_INFINITY);
+        run(w, 0);
+        assert_int_equal(times_said(w, "does not want"), 1);
+        run(w, USEC_PER_HOUR - 1);
+        tell(w, "n1", NOTIFY_CORDONED, USEC_INFINITY);
+        run(w, 0);
+        assert_counts(w, 0, 2, 0);
+        assert_int_equal(times_said(w, "does not want"), 1);
+        run(w, 1);
+        tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
+        run(w, 0);
+        assert_int_equal(times_said(w, "does not want"), 2);
+}
+
 /* One phase is not wanted, the next is: that is said once an hour, and is no failure of the receiver. */
 TEST_CASE(test_refused) {
         _cleanup_(world_freep) World *w = world_new();
@@ -565,7 +585,7 @@ TEST_CASE(test_steps_of_a_full_queue) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sent),   cmocka_unit_test(test_nobody), cmocka_unit_test(test_down),
-                cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
+                cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused), cmocka_unit_test(test_refused_is_logged_again), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
                 cmocka_unit_test(test_bytes), cmocka_unit_test(test_in_flight_at_the_end), cmocka_unit_test(test_cannot_send), cmocka_unit_test(test_no_room), cmocka_unit_test(test_receiver_is_named_again),  cmocka_unit_test(test_nodes),  cmocka_unit_test(test_signed),
                 cmocka_unit_test(test_freed),  cmocka_unit_test(test_steps),  cmocka_unit_test(test_steps_of_a_full_queue),
         };
