@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -662,6 +663,49 @@ TEST_CASE(test_connection_is_kept) {
         assert_string_equal(strbuf_str(&w->seen), "200:hi 200:hi ECONNRESET? 200:hi ");
         assert_int_equal(raw->n_requests, 4);
         assert_int_equal(raw->n_accepted, 2 + 1); /* libcurl connects to try again before we can say no */
+}
+
+/* The client's end of the only connection to the server. */
+static int client_socket(const World *w) {
+        for (int fd = 3; fd < 1024; fd++) {
+                struct sockaddr_in in = { 0 };
+                socklen_t size = sizeof(in);
+
+                if (getpeername(fd, (struct sockaddr *) &in, &size) >= 0 && in.sin_family == AF_INET &&
+                    ntohs(in.sin_port) == http_server_port(w->server))
+                        return fd;
+        }
+        fail_msg("no connection");
+        return -1;
+}
+
+static int socket_option(int fd, int level, int option) {
+        socklen_t size = sizeof(int);
+        int value = -1;
+
+        assert_return_code(getsockopt(fd, level, option, &value, &size), errno);
+        return value;
+}
+
+/* The kernel notices a peer that is gone, except on connections to the machine's metadata, which end with their answers. */
+TEST_CASE(test_socket_options) {
+        for (HttpLane lane = 0; lane < _HTTP_LANE_MAX; lane++) {
+                _cleanup_(world_freep) World *w = world_new_with_server();
+                bool lasting = lane != HTTP_LANE_METADATA;
+                int fd;
+
+                print_message("  lane %d\n", (int) lane);
+                assert_string_equal(call(w, (HttpRequest){ .lane = lane }, "http", "/plain"), "200:hello ");
+                fd = client_socket(w);
+                assert_int_equal(socket_option(fd, IPPROTO_TCP, TCP_NODELAY) != 0, lasting);
+                assert_int_equal(socket_option(fd, SOL_SOCKET, SO_KEEPALIVE) != 0, lasting);
+                if (lasting) {
+                        assert_int_equal(socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 10);
+                        assert_int_equal(socket_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 5);
+                }
+                assert_int_equal(socket_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT),
+                                 !lasting ? 0 : lane == HTTP_LANE_URGENT ? 6000 : 15000);
+        }
 }
 
 /* A connection on which nobody answers is not used again. */
@@ -1497,6 +1541,7 @@ int main(void) {
                 cmocka_unit_test(test_no_such_host),
                 cmocka_unit_test(test_large_headers),
                 cmocka_unit_test(test_connection_is_kept),
+                cmocka_unit_test(test_socket_options),
                 cmocka_unit_test(test_silent_connection_is_dropped),
                 cmocka_unit_test(test_idle_connection_is_watched),
                 cmocka_unit_test(test_connection_ends_with_its_answer),
