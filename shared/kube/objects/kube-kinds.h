@@ -76,7 +76,7 @@ const Interruption *kube_node_standing_heard(const KubeNode *n);
 /* Returns true if i was written in another boot than the one that the kubelet reports. */
 bool kube_node_has_booted_since(const KubeNode *n, const Interruption *i);
 bool kube_node_is_unmanaged(const KubeNode *n); /* ANNOTATION_UNMANAGED is "true" */
-/* What a claim of it names its machine by: spec.providerID, or where there is none "exec://NAME". */
+/* Returns the id by which a claim names the Node's machine: spec.providerID, or "exec://NAME" if the Node has none. */
 const char *kube_node_machine_id(const KubeNode *n);
 /* The name of the Node in a machine id that names one (MACHINE_ID_BY_NAME); NULL: it does not, or is NULL. Borrowed. */
 const char *machine_id_node_name(const char *id);
@@ -103,7 +103,7 @@ typedef struct KubeCertificateSecret {
 extern const KubeKind kube_certificate_secret_kind;
 
 typedef struct WebhookEntry {
-        char *name, *ca_bundle; /* ca_bundle: base64, as it stands there; NULL: none */
+        char *ca_bundle; /* base64, as the API server has it; NULL: none */
         char *service_ns, *service_name; /* where the API server asks; NULL: by a URL */
         bool fails_closed;      /* failurePolicy is Fail, or is not said: what cannot be asked about is refused */
 } WebhookEntry;
@@ -163,7 +163,7 @@ typedef struct KubePdb {
 
 extern const KubeKind kube_pdb_kind;
 bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod); /* same namespace, and the selector says so */
-/* Of the pods that it matches, the unready are evicted without it being asked. */
+/* Returns true if unready pods that the PDB matches are evicted regardless of it. */
 bool kube_pdb_lets_unready_pass(const KubePdb *pdb);
 /* Would the API server evict this pod, which it matches, without asking it? Pending, terminal, terminating, or unready
  * and let pass. */
@@ -227,7 +227,7 @@ typedef enum RepairAction {
         _REPAIR_ACTION_MAX,
 } RepairAction;
 
-/* What a pool does about a node with such a condition. */
+/* A rule of spec.repair: the action of a pool for nodes with this condition. */
 typedef struct RepairRule {
         char *condition;         /* its type */
         RepairStatus status;
@@ -257,7 +257,7 @@ typedef struct KubeNodePool {
 } KubeNodePool;
 
 extern const KubeKind kube_node_pool_kind;
-/* As the array spec.repair; reads back as the same. */
+/* Writes the rules as the array spec.repair, which reads back as the same rules. */
 void repair_rules_write(const RepairRule *rules, size_t n, JsonWriter *w, const char *key);
 
 typedef struct ClaimBlocker {
@@ -266,7 +266,7 @@ typedef struct ClaimBlocker {
         usec_t since_usec;        /* wall clock */
 } ClaimBlocker;
 
-/* Whose instance it is, as the cloud has proved it once (status.identity). */
+/* The identity of the instance, which the cloud has proved once (status.identity). */
 typedef struct ClaimIdentity {
         char *instance_id, *region; /* region: NULL where the provider has none */
         char *method;               /* NULL: nothing was proved yet */
@@ -362,13 +362,13 @@ const Condition *condition_find(const Condition *list, size_t n, const char *typ
 const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n);
 /* Does the object say so already? The time apart. */
 bool condition_is_said(const KubeObject *o, const Condition *c);
-/* Of the types of a drain (marks.h) whose reason is the cause: MaintenancePlanned, MaintenanceInProgress, GracefulNodeShutdownInProgress. */
+/* Returns true for the types of a drain (marks.h) whose reason is the cause: MaintenancePlanned, MaintenanceInProgress, GracefulNodeShutdownInProgress. */
 bool condition_tells_cause(const char *type);
-/* Who says so: by the reason, or where that is the cause by the message. NULL is nobody's. */
+/* Returns true if the agent, or the coordinator, wrote the condition: by its reason, or by its message if the reason is the cause. NULL: false. */
 bool condition_is_of_agent(const Condition *c);
 bool condition_is_of_coordinator(const Condition *c);
 /* lastTransitionTime of one that has this status now; old: what it was before, or NULL. */
 usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec);
-/* One element of status.conditions. A reason or message of NULL, a time or generation of 0 is left out; Nodes
+/* Writes an element of status.conditions. A reason or message of NULL, a time or generation of 0 is left out; Nodes
  * have a heartbeat, our own kinds an observedGeneration. */
 void condition_write(JsonWriter *w, const Condition *c, usec_t heartbeat_usec, int64_t generation);

@@ -67,7 +67,6 @@ static int webhook_configuration_decode(KubeObject *o, const Json *json, InternP
                 const Json *service = json_path(i, "clientConfig", "service", NULL);
                 _cleanup_free_ char *policy = NULL;
 
-                decode_string(&d, json_get(i, "name"), "webhooks.name", &e->name);
                 decode_string(&d, json_path(i, "clientConfig", "caBundle", NULL), "webhooks.clientConfig.caBundle", &e->ca_bundle);
                 decode_string(&d, json_get(service, "namespace"), "webhooks.clientConfig.service.namespace", &e->service_ns);
                 decode_string(&d, json_get(service, "name"), "webhooks.clientConfig.service.name", &e->service_name);
@@ -81,7 +80,6 @@ static void webhook_configuration_done(KubeObject *o, InternPool *pool) {
         KubeWebhookConfiguration *c = (KubeWebhookConfiguration *) o;
 
         for (size_t i = 0; i < c->n_webhooks; i++) {
-                free(c->webhooks[i].name);
                 free(c->webhooks[i].ca_bundle);
                 free(c->webhooks[i].service_ns);
                 free(c->webhooks[i].service_name);
