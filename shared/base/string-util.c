@@ -354,7 +354,7 @@ static int base64_value(char c) {
         return p ? (int) (p - base64_digits) : -1;
 }
 
-/* One group of four characters, the last group possibly padded. Bytes written, or -EBADMSG. */
+/* Decodes a group of four characters; the last group may be padded. Returns the number of bytes written, or -EBADMSG. */
 static int base64_decode_group(const char group[4], uint8_t *out) {
         unsigned n_pad = group[3] != '=' ? 0 : group[2] != '=' ? 1 : 2;
         uint32_t bits = 0;

@@ -58,7 +58,7 @@ typedef struct PodPlan {
         const char *protected_by; /* the key, for PROTECTED pods; else NULL */
 } PodPlan;
 
-/* What the plan of one pod needs to know about the others. */
+/* Facts about the other pods of the node that the plan of one pod depends on. */
 typedef struct DrainContext {
         bool any_protected;    /* some pod of the node is PROTECTED */
         bool any_non_critical; /* some non-critical pod is still to be waited for */

@@ -6,11 +6,10 @@
 
 /* Pods of one node go in quick succession, each with several changes: they are looked at together. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
-/* What calls for no act of ours is told so often. */
+/* Interval at which the drain reports changes that need no action of its own. */
 #define TELL_USEC (500 * USEC_PER_MSEC)
-/* Of very many pods that are deleted at T together each waits for its place (evictor_admit()), at the most so long
- * from when this drain finds T passed (one that begins after T has deletes to send, too): after that it is left to its
- * machine's end. */
+/* Limit, from the moment at which this drain finds T passed, until which deletes wait for their place
+ * (evictor_admit()). After it the pods end with their machine. A drain that begins after T sends deletes, too. */
 #define ADMITTED_WITHIN_USEC (10 * USEC_PER_SEC)
 /* Where one pod after the other is not as we knew it (etcd was restored), one list serves several of them. */
 #define LIST_GAP_USEC (150 * USEC_PER_MSEC)

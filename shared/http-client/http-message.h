@@ -32,9 +32,9 @@ const char *http_header_find(const HttpHeader *headers, size_t n_headers, const 
 /* Array and texts in one allocation: free() it. *ret is NULL for none. 0 or -ENOMEM. */
 int http_headers_copy(const HttpHeader *headers, size_t n_headers, HttpHeader **ret);
 
-/* One request on its way to being answered, as a server sees it: by the real server (http-server/) and by
- * the in-process transport. The handler answers now or later, whole or as a stream; everything of the
- * request is borrowed until the exchange ends. */
+/* A request and its answer, as the real server (http-server/) and the in-process transport hand them to a
+ * handler. The handler answers now or later, whole or as a stream. Everything of the request is borrowed until
+ * the exchange ends. */
 typedef struct HttpExchange HttpExchange;
 
 typedef struct HttpExchangeOps {

@@ -11,7 +11,7 @@
  * -ENOMEM. *ret_address is the caller's to free.
  */
 int listen_address_parse(const char *s, const char *default_address, char **ret_address, uint16_t *ret_port);
-/* Of an address as it comes from there: only this machine's processes can be at the other end. */
+/* Returns true if only processes of this machine can connect to the address, which comes from listen_address_parse(). */
 bool listen_address_is_loopback(const char *address);
 /* "unix:/run/vesper-agent/metrics": the path behind it, if it is absolute and fits into an address; NULL:
  * not such a text. */

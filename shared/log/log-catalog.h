@@ -35,7 +35,7 @@
 #define MESSAGE_API_BACK "af9976ff7757373c18d69c146f8491f0"
 /* The kubelet's /healthz has failed for minutes. */
 #define MESSAGE_KUBELET_UNHEALTHY "d7089ea62db44a08aded6fe138ad4750"
-/* It is healthy again. */
+/* The kubelet is healthy again. */
 #define MESSAGE_KUBELET_HEALTHY "1b9e30f50892421daa8faa7248f84784"
 /* A notice source keeps answering "unknown". */
 #define MESSAGE_NOTICE_SOURCE_FAILING "9b1c5fbdef97f7bdc7a01b7486b0cf6c"
@@ -53,13 +53,13 @@
 #define MESSAGE_IDENTITY_UNPROVED "7b7628c36e05432384cfd83ed8cf3c91"
 /* A node is deleted, as its pool wants nodes in such a condition repaired. */
 #define MESSAGE_NODE_REPAIRED "81351fde8298422693a600925ec76095"
-/* Its agent is asked to reboot a node, as its pool wants nodes in such a condition rebooted. */
+/* The coordinator asks the agent to reboot the node: the pool has a repair rule for its condition. */
 #define MESSAGE_REPAIR_REBOOT_ASKED "c1f0a3d7b94e4d5f8a26e7d30b58c942"
-/* It is not asked any more; the line says why. */
+/* The coordinator withdraws its request for a reboot; the line has the reason. */
 #define MESSAGE_REPAIR_REBOOT_TAKEN_BACK "5b7e92c40da84f31a6cf18e2973d0b64"
 /* A node is not Ready, and its machine was proved to be off: it was tainted out-of-service. */
 #define MESSAGE_NODE_OUT_OF_SERVICE "45a4b6ceb12221a215c98bef4ef80785"
-/* It is Ready again, and the taint was taken off. */
+/* The Node is Ready again, and the taint was taken off. */
 #define MESSAGE_NODE_BACK_IN_SERVICE "937b02baae11d99e64f7f172c41fc907"
 /* A managed node is being deleted; its removal began. */
 #define MESSAGE_NODE_TERMINATION_STARTED "1070620252c3a684e76f8ca90c9dc32d"

@@ -132,7 +132,7 @@ static int read_state(const Json *detail, EventMessage *m) {
         return r < 0 ? r : isempty(m->action) ? -EBADMSG : 0;
 }
 
-/* What boots from EBS is stopped when it is retired; what has its disk in the host is gone. */
+/* EC2 stops a retired instance that boots from EBS, and terminates one whose disk is in the host. */
 static const char *action_of_code(const char *code) {
         static const struct {
                 const char *part, *action;

@@ -58,7 +58,7 @@ typedef struct Interruption {
         InterruptionPhase phase;
         int64_t pods_left; /* -1: absent */
         char *boot_id;     /* the boot in which it was written; "": absent */
-        /* Of the coordinator's drain: the first of those that hold it. What is not as the coordinator writes it is left out. */
+        /* The first pods that hold the coordinator's drain. Entries that the coordinator would not write are left out. */
         InterruptionBlocker blockers[INTERRUPTION_BLOCKERS_MAX];
         size_t n_blockers;
 } Interruption;

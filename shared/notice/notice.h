@@ -29,7 +29,7 @@ NoticeKind notice_kind_from_string(const char *s);
 
 typedef enum NoticeCertainty { NOTICE_CERTAIN, NOTICE_ADVISORY } NoticeCertainty;
 
-/* What people on this machine ask for beside a notice, and whatever becomes of it. */
+/* The drain that people on this machine ask for, which outlives the notice. */
 typedef enum NoticeByHand {
         BY_HAND_NONE,
         BY_HAND_DRAIN,
@@ -38,7 +38,7 @@ typedef enum NoticeByHand {
         _BY_HAND_INVALID = -EINVAL,
 } NoticeByHand;
 
-/* Of a reboot that is announced: what ends the event before its time. Nothing else may be taken early. */
+/* The act that ends the event of an announced reboot before its time. No other event may be taken early. */
 typedef enum NoticeEarly {
         NOTICE_EARLY_NEVER,
         NOTICE_EARLY_CLOUD,   /* a reboot by the cloud's own call (EC2, system-reboot) */
@@ -52,7 +52,7 @@ typedef enum NoticeEarly {
 /* In place of the names of an event that names more machines than NOTICE_RESOURCES_MAX: no machine is called so. */
 #define NOTICE_RESOURCES_TOO_MANY "*"
 #define NOTICE_RESOURCES_MAX 32u
-/* Of what can be read back: ours are much shorter. */
+/* Maximum sizes of texts that can be read back; vesper's own are much shorter. */
 #define NOTICE_ID_BYTES_MAX 256u
 #define NOTICE_WORD_BYTES_MAX 64u
 #define BOOT_ID_BYTES_MAX 64u
@@ -80,7 +80,7 @@ typedef struct Notice {
 int notice_copy(const Notice *n, Notice **ret);
 Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
-/* What others are told: the giver's own time. USEC_INFINITY: not said. */
+/* Returns the time that is reported to others: the giver's own. USEC_INFINITY: not said. */
 usec_t notice_announced(const Notice *n);
 /* The last moment at which what is announced may begin: announced_usec, or until_usec where that is later, by NOTICE_WINDOW_MAX_USEC
  * at most. USEC_INFINITY: not said. */
@@ -119,7 +119,7 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
  * "estimated" says how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec. "byHand" is "drain" or "force"; a manual notice that drains
  * always has one, also where an older agent left it out. "resources" are the names of all machines of an event that names others, too. */
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
-/* What a later version writes is passed over: kind and by_hand become _INVALID where they are none of ours. What is not
+/* Passes over what a later version writes: kind and by_hand become _INVALID if they are unknown. What is not
  * said is "" or zero. -EINVAL: a member of another type, a time that is none, or longer than a notice may be; -ENOMEM. */
 int notice_from_json(const Json *o, Notice **ret);
 /* All is there that a notice of this version has: id, kind, source. */

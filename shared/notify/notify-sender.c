@@ -165,7 +165,7 @@ static void say_failing(NotifySender *s, const NotifyMessage *m, int error, unsi
                   m->node->name, notify_phase_names[m->phase], why ?: http);
 }
 
-/* Of this message alone: the receiver may take each other one. */
+/* Reports that the receiver refused this message. It may accept others. */
 static void say_refused(NotifySender *s, const NotifyMessage *m, unsigned status) {
         usec_t now = loop_now(s->o.env->loop);
         char others[96] = "";

@@ -84,7 +84,7 @@ static void copy_map_value(const Copy *c, const Json *v) {
                 json_addf(c->w, json_key(v), "%" PRId64, n);
 }
 
-/* What is wrong is left out. */
+/* Copies a map without its wrong entries. */
 static bool copy_map(const Copy *c, const Json *v, const Place *at, bool of_quantities, const char *key) {
         _cleanup_free_ const Json **sorted = NULL;
         size_t n = 0;

@@ -4,7 +4,7 @@
 #include "marks.h"
 #include "string-util.h"
 
-/* Of a text from outside inside a sentence. */
+/* Maximum size of a text from outside that a sentence quotes. */
 #define QUOTE_BYTES_MAX 128u
 
 int decoder_finish(const Decoder *d) {
@@ -153,7 +153,7 @@ void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret
 }
 
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n) {
-        /* Of our own kinds the coordinator writes the list back. */
+        /* The coordinator writes the list of its own kinds back. */
         bool is_written_back = streq(d->object->kind->group, VESPER_GROUP);
         int r = conditions_decode(v, is_written_back, d->pool, ret, ret_n);
 

@@ -101,7 +101,7 @@ void decode_copy_text(Decoder *d, const Json *v, const char *path, const Protobu
 int kube_pod_decode(KubeObject *o, const Json *json, InternPool *pool);
 void kube_pod_done(KubeObject *o, InternPool *pool);
 bool kube_pod_annotation_wanted(const char *key);
-/* What kube_pod_says_same() asks beyond a KubePod; true of pods of other kinds. */
+/* Compares what a scheduled pod has beyond a KubePod, for kube_pod_says_same(). Returns true for pods of other kinds. */
 bool scheduled_pod_says_same(const KubePod *a, const KubePod *b);
 int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool);
 void kube_node_done(KubeObject *o, InternPool *pool);

@@ -54,7 +54,7 @@ static void decode_node_info(Decoder *d, const Json *info, KubeNode *n) {
         decode_text(d, json_get(info, "systemUUID"), "status.nodeInfo.systemUUID", &n->system_uuid);
 }
 
-/* One that cannot be read is none: nobody is judged by it. */
+/* A heartbeat that cannot be read counts as absent. */
 static void decode_heartbeat(const Json *conditions, usec_t *ret) {
         const char *type, *time;
 

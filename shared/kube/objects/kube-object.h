@@ -79,7 +79,7 @@ struct KubeKind {
         /* Returns true for labels to keep if an object has too many: those that only an administrator can
          * set. NULL: none. */
         bool (*label_kept)(const char *key);
-        /* What decode() never looks at: informers read objects without it. It is the most of a pod or node. */
+        /* The parts that decode() never reads, most of a pod or a node. Informers read objects without them. */
         const JsonOmit *unread;
         size_t n_unread;
         /* The message of an object: what decode() and every object's metadata look at, and nothing else. Informers then ask

@@ -262,7 +262,7 @@ static void decode_claims(Decoder *d, KubeScheduledPod *p, const Json *json) {
                 decoder_invalid(d, "spec.volumes is no list of volumes");
 }
 
-/* As the ReplicaSet controller reads it: an int32 without a plus sign or leading zeros. */
+/* Reads the cost as the ReplicaSet controller does: an int32 without a plus sign or leading zeros. */
 static int64_t deletion_cost(const char *s) {
         bool is_plain = s && (streq(s, "0") || *s == '-' || (*s >= '1' && *s <= '9'));
         int64_t n;

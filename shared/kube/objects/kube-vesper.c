@@ -126,7 +126,7 @@ static void decode_claim_status(Decoder *d, const Json *status, KubeNodeClaim *c
         decode_conditions(d, json_get(status, "conditions"), &c->conditions, &c->n_conditions);
 }
 
-/* One that cannot be read shortens nothing, and is told. */
+/* A deadline that cannot be read shortens nothing, and makes the object invalid. */
 static void decode_force_deadline(Decoder *d, KubeNodeClaim *c) {
         const char *text = object_meta_annotation(&c->object.meta, ANNOTATION_FORCE_DEADLINE);
 

@@ -21,7 +21,7 @@
 /* A cloud controller manager has still to come by, and brings spec.providerID. */
 #define TAINT_UNINITIALIZED "node.cloudprovider.kubernetes.io/uninitialized"
 
-/* Who cordoned, each its own; the value is JSON {"bootID":..., "why":...}. The node is un-cordoned only by the conditional patch
+/* Names the writer of a cordon; the value is JSON {"bootID":..., "why":...}. The node is un-cordoned only by the conditional patch
  * that removes the last of them; unschedulable=false while our mark is there means that a person un-cordoned: the mark goes,
  * the node stays open. A cordon found before ours is never claimed. */
 #define ANNOTATION_CORDONED_BY_AGENT "vesper.sh/cordoned-by-agent"
@@ -122,14 +122,14 @@
 #define CLAIM_INSTANCE_TERMINATING "InstanceTerminating"
 /* False: the cloud could not prove that the instance is this Node's; its machine is not ended. */
 #define CLAIM_IDENTITY_PROVED VESPER_GROUP "/IdentityProved"
-/* Its machine may be there, its Node is not. */
+/* The claim's Node does not exist, and its machine may. */
 #define CLAIM_NODE_ABSENT VESPER_GROUP "/NodeAbsent"
 
 /* A person's claim of no pool is not acted on: reason and message say why. Its phase is then that, too. */
 #define CLAIM_NOT_ADOPTED VESPER_GROUP "/NotAdopted"
 #define CLAIM_PHASE_NOT_ADOPTED "NotAdopted"
 
-/* It has a field that cannot be understood. */
+/* The claim has a field that cannot be understood. */
 #define CLAIM_INVALID "Invalid"
 
 /* Would its node go though nobody asked: what it is, and in the reason what stands in the way. Each only while its pool asks. */
@@ -159,5 +159,5 @@
 /* For tools that wait: nodes come or go; nothing is wrong, and none comes or goes. */
 #define POOL_PROGRESSING "Progressing"
 #define POOL_READY "Ready"
-/* It does not come to rest before a person changes the pool. */
+/* The pool does not come to rest before a person changes it. */
 #define POOL_STALLED "Stalled"

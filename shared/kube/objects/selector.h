@@ -32,5 +32,5 @@ int selector_gather_keys(const Selector *s, Hashmap *keys);
 bool selector_keeps_to_keys(const Selector *s, const Hashmap *keys);
 /* May a label have this value? At most 63 of letters, digits, '-', '_', '.', or none. */
 bool label_value_is_valid(const char *s);
-/* As a member of an object; reads back as the same. One that selects nothing is left out. */
+/* Writes the selector as a member of an object, which reads back as the same. A selector that selects nothing is left out. */
 void selector_write(const Selector *s, JsonWriter *w, const char *key);

@@ -202,7 +202,7 @@ void informer_kick(Informer *i) {
         }
 }
 
-/* Of a future that a restored etcd does not know: asked for again, it is for hours. */
+/* Returns true if the resourceVersion is newer than a restored etcd: do not retry. */
 static bool is_future(const ApiError *e) {
         return api_error_has_cause(e, "ResourceVersionTooLarge");
 }
@@ -252,7 +252,7 @@ static void list_failed(Informer *i, const ApiError *error) {
         informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
 }
 
-/* Of a proxy in between, or a fault of one side: the other encoding costs more, and says the same. */
+/* Changes to JSON, which costs more, if protobuf cannot be read: because of a proxy, or a fault of one side. */
 static void note_protobuf(Informer *i, bool protobuf, int error) {
         if (!protobuf || error != -EBADMSG || i->json_only)
                 return;
@@ -410,7 +410,7 @@ static void informer_list(Informer *i, const char *why) {
 
 /* -- watch ---------------------------------------------------------------------------------------------- */
 
-/* It stands: all is forgiven. */
+/* The watch stands: forgets earlier failures. */
 static void watch_stands(Informer *i) {
         timer_disarm(i->settle_timer);
         backoff_reset(&i->backoff);
@@ -479,12 +479,12 @@ static void watch_failed(Informer *i, const ApiError *error) {
         if (is_gone(error))
                 informer_relist(i, strempty(why));
         else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec)
-                /* Of a kind that never changes there may be no bookmark either: silence alone is no bad
-                 * news. The next request tells whether the server is there. */
+                /* A kind that never changes may have no bookmark either, so silence alone is no failure.
+                 * The next request shows whether the server is there. */
                 informer_watch(i, "the last one fell silent");
         else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
                  is_future(error))
-                /* What cannot be asked or read from here will not do so next time. */
+                /* A request or an answer that is wrong would be wrong again from the same version. */
                 informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
         else
                 informer_wait(i, INFORMER_WATCH_WAIT, error->retry_after_usec, strempty(why));
