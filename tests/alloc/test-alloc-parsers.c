@@ -210,7 +210,7 @@ static int do_snapshot_list(void) {
         return r;
 }
 
-/* What is refused needs memory for its sentence. */
+/* A refusal needs memory for its sentence. */
 static int do_snapshot_refused(void) {
         static const char text[] = "{\"vesperSnapshot\":1,\"taken\":\"2027-01-15T08:00:00Z\",\"kinds\":[],\"objects\":1}\n"
                                    "{\"apiVersion\":\"v1\",\"kind\":\"Secret\"}\n";
@@ -652,7 +652,7 @@ static int load_config(const ConfigItem *table, size_t n_table, void *settings) 
         if (r < 0)
                 return r;
 
-        /* As --dump-config does: to a stream that has its buffer. */
+        /* --dump-config writes to a stream that has its buffer, too. */
         alloc_fault_pause();
         f = fopen("/dev/null", "we");
         assert_non_null(f);
@@ -1185,7 +1185,7 @@ static int status_with_node(const KubeObject *o) {
         return with_object(&kube_node_claim_kind, fuzz_node_claim, status_of);
 }
 
-/* Of no claim, and drained for the interruption queue. */
+/* A Node without claim that is drained for the interruption queue. */
 static int status_of_heard(const KubeObject *node) {
         KubeObject *nodes[] = { (KubeObject *) node };
         const CtlSnapshot s = { .nodes = { nodes, 1, 1 }, .named = true, .now_usec = FUZZ_NOW };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One request to the fake of EC2, between fake-ec2.c (instances, and how requests are answered) and fake-ec2-status.c (scheduled
+/* A request to the fake of EC2, between fake-ec2.c (instances, and how requests are answered) and fake-ec2-status.c (scheduled
  * events and Spot requests). */
 
 #include "fake-aws-front.h"

@@ -36,16 +36,16 @@ void fake_ec2_handle(HttpExchange *x, void *fake_ec2);
 
 /* A running instance; id NULL: the next one of i-0000000000000001 and so on. The id is borrowed from it. */
 const char *fake_ec2_run(FakeEc2 *f, const char *id, const char *zone);
-/* As TerminateInstances would. */
+/* Ends the instance as TerminateInstances would. */
 void fake_ec2_terminate(FakeEc2 *f, const char *id);
 /* "pending", "running", "stopping", "stopped"; or "terminated": as if somebody had ended it just now. */
 void fake_ec2_set_state(FakeEc2 *f, const char *id, const char *state);
 void fake_ec2_protect(FakeEc2 *f, const char *id, bool protect);
 /* The tag aws:autoscaling:groupName; NULL takes it away. */
 void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group);
-/* Its private DNS name, which goes when it ends; NULL: an odd one, no Node's. */
+/* Sets the private DNS name, which goes when the instance ends; NULL: an odd name, no Node's. */
 void fake_ec2_set_private_dns_name(FakeEc2 *f, const char *id, const char *name);
-/* One tag more; value NULL takes it away. It stays when the instance ends. */
+/* Adds a tag; value NULL takes it away. The tag stays when the instance ends. */
 void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node);
 /* A scheduled event of it: "system-reboot", "instance-reboot", ... RebootInstances ends the first kind, unless the instance
  * does not migrate on reboots (as its maintenance options may say); whoever schedules again that id moves it. */
@@ -59,7 +59,7 @@ void fake_ec2_set_spot_status(FakeEc2 *f, const char *id, const char *code);
 /* RebootInstances was obeyed for it; told before the request is answered. */
 void fake_ec2_on_reboot(FakeEc2 *f, void (*rebooted)(const char *id, void *userdata), void *userdata);
 size_t fake_ec2_n_reboots(const FakeEc2 *f, const char *id);
-/* As if it had been terminated hours ago. */
+/* Forgets the instance, as EC2 does hours after its end. */
 void fake_ec2_forget(FakeEc2 *f, const char *id);
 /* The name of its state as a describe would show it now, or NULL if it would not be found. */
 const char *fake_ec2_state(FakeEc2 *f, const char *id);

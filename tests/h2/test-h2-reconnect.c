@@ -104,7 +104,7 @@ TEST_CASE(calls_reconnect) {
                                              .lane = (HttpLane) (i % _HTTP_LANE_MAX),
                                              .timeout_usec = way == H2_FROZEN ? 10 * USEC_PER_MSEC : 0 });
                 h2_call_finish(&c);
-                /* What nobody answers would hold its socket at the server for ever. */
+                /* A stream that nobody answers would hold its socket at the server for ever. */
                 for (unsigned n = w->last_connection;
                      way == H2_FROZEN && n <= h2_server_stats(w->server).accepted; n++)
                         if (h2_server_connection(w->server, n))
@@ -129,7 +129,7 @@ typedef struct Watched {
         "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\"," \
         "\"metadata\":{\"resourceVersion\":\"8\"}}}\n"
 
-/* One bookmark, an end, and the end of the connection. Now and then it breaks in the middle: that is waited
+/* Sends a bookmark, an end, and the end of the connection. Now and then it breaks in the middle: that is waited
  * out by the informer. */
 static bool answer_watch(H2Stream *s, void *userdata) {
         Watched *x = userdata;

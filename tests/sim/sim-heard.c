@@ -4,7 +4,7 @@
 #include "sim-queues.h"
 #include "sim-test.h"
 
-/* What the interruption queue tells: what its random worlds have found, and the first few of them; sim-random --queue plays more. */
+/* The interruption queue: cases that its random worlds have found, and the first few of these worlds; sim-random --queue plays more. */
 
 #define RANDOM_SEEDS 6u
 
@@ -31,12 +31,12 @@ static void send(SimWorld *w, FakeAwsEventKind kind, size_t machine, usec_t in_u
                        false);
 }
 
-/* What its claim says of it. Free it. */
+/* Returns the notices on the machine's claim. Free it. */
 static char *told(SimWorld *w, size_t machine) {
         return MUST(strdup(strempty(fj_string(sim_world_claim(w, machine), "metadata", "annotations", "vesper.sh/announced", NULL))));
 }
 
-/* Its Node is there, and its claim is still to come: that is no node of nobody's, whose message may go. */
+/* The Node is there before its claim: its message must not be deleted as that of an unmanaged node. */
 TEST_CASE(test_joins_without_claim) {
         _cleanup_(sim_world_freep) SimWorld *w = heard_world();
 

@@ -55,7 +55,7 @@
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
-/* What of a world can be made smaller and still be a world. */
+/* The sizes of a world that can be made smaller. */
 typedef struct Size {
         const char *name;
         size_t offset;
@@ -105,7 +105,7 @@ static unsigned *size_of(SimOptions *o, const Size *s) {
         return (unsigned *) ((char *) o + s->offset);
 }
 
-/* One size drags others along. */
+/* Makes the sizes agree that depend on each other. */
 static void fit(SimOptions *o) {
         o->n_agents = MIN(o->n_agents, o->n_nodes);
         o->no_pool = o->n_coordinators == 0;
@@ -159,7 +159,7 @@ static SimWorkload draw_workload(Random *r, unsigned n_pods) {
                 .critical = one_in(r, 8),
         };
 
-        /* One at a time takes its time. */
+        /* Removals one at a time take long. */
         if (l.kind == SIM_STATEFULSET)
                 l.n_pods = MIN(l.n_pods, 12u);
         l.volumes = l.kind == SIM_STATEFULSET && !one_in(r, 3);
@@ -266,7 +266,7 @@ static void repair(SimPlan *p) {
                 sim_schedule_add_falter(p->schedule, p->seed, i, LOAD_USEC);
 }
 
-/* Its pool asks which nodes would go: each of them would. */
+/* The pool asks which nodes would go: each of them would. */
 static void ask(SimPlan *p) {
         uint64_t h = hash64((uint64_t[2]){ ASKED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
 
@@ -385,7 +385,7 @@ static bool was_never_proved(SimWorld *w, size_t m) {
         return !w->options.exec && !fj_get(sim_world_claim(w, m), "status", "identity", NULL);
 }
 
-/* Of a machine that was told to end, or whose node was deleted, nothing is left. */
+/* Nothing is left of a machine that was told to end, or whose node was deleted. */
 static bool is_at_its_end(SimWorld *w, void *userdata) {
         size_t m = (size_t) (uintptr_t) userdata;
         const cJSON *node = sim_world_node(w, m);
@@ -402,7 +402,7 @@ static bool all_at_their_end(SimWorld *w, void *userdata) {
         return sim_world_all(w, is_at_its_end);
 }
 
-/* One that may stay serves again. */
+/* A node that may stay serves again. */
 static bool serves_again(SimWorld *w, void *userdata) {
         size_t m = (size_t) (uintptr_t) userdata;
 
@@ -415,7 +415,7 @@ static bool all_serve_again(SimWorld *w, void *userdata) {
         return sim_world_all(w, serves_again);
 }
 
-/* As IdentityUnproved asks for: nothing proves that its machine has gone, and its pods hold others up. */
+/* A person does what IdentityUnproved asks for: nothing proves that the machine has gone, and its pods hold others up. */
 static void person_takes_away(SimWorld *w, size_t m) {
         const cJSON *claim = sim_world_claim(w, m);
         _cleanup_free_ char *name = claim ? MUST(strdup(fj_string(claim, "metadata", "name", NULL))) : NULL;
@@ -428,7 +428,7 @@ static void person_takes_away(SimWorld *w, size_t m) {
         (void) fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, name, -1);
 }
 
-/* What stood in the way is gone: people see to that, too. */
+/* People remove what stood in the way. */
 static void stop_faults(SimWorld *w) {
         FakeApi *api = fake_cluster_api(w->cluster);
 
@@ -438,7 +438,7 @@ static void stop_faults(SimWorld *w) {
         fake_api_disorder_watches(api, 0);
         for (size_t i = 0; i < w->n_machines; i++) {
                 sim_world_open_once_read(w, i, 0);
-                /* Its agent knows that it was opened and takes its marks off: who cordoned it then, it does not know. */
+                /* The agent knows that the node was opened, takes its marks off, and does not know who cordoned it then. */
                 if (w->machines[i].opening_lost && sim_world_node(w, i) && sim_world_unschedulable(w, i))
                         sim_world_admin_uncordon(w, i);
                 if (w->machines[i].ended && sim_world_node(w, i) && was_never_proved(w, i))
@@ -609,7 +609,7 @@ static char *gist(const char *text) {
 bool sim_outcome_same(const SimOutcome *a, const SimOutcome *b) {
         _cleanup_free_ char *x = gist(a->violation), *y = gist(b->violation);
 
-        /* What was waited for is known by where it was; a misdeed is the same wherever it was. */
+        /* A wait is known by its place; a violation is the same at each place. */
         return !a->good && !b->good && !a->violation == !b->violation && streq(x, y) &&
                (a->violation || streq(a->where, b->where));
 }

@@ -20,13 +20,13 @@
 #define WINDOW_USEC (5 * USEC_PER_MINUTE)
 /* A foreign instance is nobody's after so long. */
 #define UNKNOWN_USEC (2 * USEC_PER_MINUTE)
-/* What was sent is acted upon within this; what was sent before its node had joined has been hidden for 20 s then. */
+/* Limit until a message is acted upon. A message from before its node joined has been hidden for 20 s then. */
 #define ACT_USEC (30 * SEC)
 #define HIDDEN_USEC (20 * SEC)
-/* What a machine has outlived by so much does not stand on its Node any more. */
+/* Time after the announced end at which a notice no longer stands on the Node of a machine that lives. */
 #define OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 #define HOOK_ALONE_USEC (2 * USEC_PER_HOUR) /* for which a group waits without heartbeats */
-/* So many of one machine stand beside each other: no more are sent. */
+/* Number of notices that one machine may have at once. */
 #define HAS_ROOM_FOR 6u
 #define ANNOUNCED "vesper.sh/announced"
 
@@ -84,7 +84,7 @@ static bool is_managed(const SimQueue *q, size_t machine) {
         return machine != SIZE_MAX && !sim_world_is_outside(q->world, machine);
 }
 
-/* Of no pool, and acted upon all the same. */
+/* A node of no pool that is acted upon all the same. */
 static bool is_drained(const SimQueue *q, size_t machine) {
         return machine != SIZE_MAX && q->drains_unmanaged && sim_world_is_outside(q->world, machine);
 }
@@ -93,7 +93,7 @@ static bool concerns(const Message *m, const char *instance) {
         return strv_contains(m->instances, instance);
 }
 
-/* What was announced, as it stands on a claim, or on a Node; NULL: nothing. Free it. */
+/* Returns the list of notices on a claim or a Node; NULL: none. Free it. */
 static cJSON *read_list(const cJSON *o) {
         const char *text = fj_string(o, "metadata", "annotations", ANNOUNCED, NULL);
 
@@ -122,7 +122,7 @@ static const cJSON *find_notice(const cJSON *list, const char *id) {
 
 /* -- what a message means ------------------------------------------------------------------------ */
 
-/* What it takes from a machine: "terminate", "stop", "reboot", ...; NULL: nothing. */
+/* Returns the action of the message: "terminate", "stop", "reboot", ...; NULL: none. */
 static const char *action_of(const FakeAwsEvent *e) {
         static const char *const codes[][2] = {
                 { "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "terminate" },
@@ -459,7 +459,7 @@ static size_t first_of(const SimQueue *q, size_t k) {
         return i;
 }
 
-/* It is written on a claim, or on a Node without one, or there is no need of that any more. */
+/* The notice is written on a claim, or on a Node without one, or there is no need of that any more. */
 static void check_written(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
@@ -681,7 +681,7 @@ static void handle_groups(HttpExchange *x, void *userdata) {
         q->answering = false;
 }
 
-/* Its time ran out, though somebody leads who was to beat. */
+/* The time of the hook ran out, although a leader was to send heartbeats. */
 static void check_run_out(SimQueue *q, size_t machine) {
         SimWorld *w = q->world;
 
@@ -743,7 +743,7 @@ static bool may_stay(const SimQueue *q, const Message *m) {
         return false;
 }
 
-/* What the conditions say of a drain for what was heard: that it goes on nowhere, and what has been drained stays closed and empty. */
+/* Checks the conditions of a drain for the queue: no drain is under way, and a drained node stays cordoned and empty. */
 static void check_conditions_left(SimQueue *q, size_t machine) {
         SimWorld *w = q->world;
         const char *node = w->machines[machine].node;

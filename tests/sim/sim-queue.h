@@ -50,7 +50,7 @@ void sim_queue_forge(SimQueue *q, const FakeAwsEvent *event);
 /* The forger announces another time for up to n of his scheduled changes. */
 void sim_queue_forge_times(SimQueue *q, size_t n, usec_t in_usec);
 void sim_queue_expect_forger(SimQueue *q); /* before anything is sent */
-/* What nobody can read. */
+/* Sends a message that nobody can read. */
 void sim_queue_send_text(SimQueue *q, const char *text);
 /* The last one comes a second time. */
 void sim_queue_repeat(SimQueue *q);
@@ -66,9 +66,9 @@ bool sim_queue_calls_for_end(const SimQueue *q, size_t machine);
 bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine);
 /* Fewer things stand announced for this instance than a list holds at the least. */
 bool sim_queue_has_room(const SimQueue *q, const char *instance);
-/* What was announced, and not called off, begins within this time from now. */
+/* Returns true if an announced change that was not called off begins within this time from now. */
 bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec);
-/* What was announced for it stands there and is not outlived, and its Node is not drained. */
+/* Returns true if the machine has a notice that is not outlived, and its Node is not drained. */
 bool sim_queue_waits(const SimQueue *q, size_t machine);
 /* [Queue] Unmanaged=drain: machines of no pool are members of the group, too. Before anything is sent. */
 void sim_queue_drain_unmanaged(SimQueue *q);

@@ -18,5 +18,5 @@
 
 #include "sim-plan.h"
 
-/* As sim_plan_play(). */
+/* Plays the plan, like sim_plan_play(). */
 void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret);

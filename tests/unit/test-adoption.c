@@ -300,7 +300,7 @@ TEST_CASE(test_terminable) {
         assert_true(rig_is_adopted(r, "n1"));
 }
 
-/* Its agent tells of its end. */
+/* The agent announces the end of the machine. */
 TEST_CASE(test_interrupted) {
         static const struct {
                 const char *action, *phase;
@@ -382,7 +382,7 @@ TEST_CASE(test_interrupted_with_grace_period) {
         }
 }
 
-/* What nobody manages has no claim, and is its agent's alone. */
+/* An unmanaged node has no claim, and is its agent's alone. */
 TEST_CASE(test_interrupted_stranger) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 

@@ -114,7 +114,7 @@ static void bench_done(Bench *b) {
         strbuf_done(&b->trace);
 }
 
-/* What became dirty within 100 ms. */
+/* Returns the nodes that became dirty within 100 ms. */
 static void assert_dirty(Bench *b, const char *expected) {
         fake_world_run(&b->w, 100 * MSEC);
         assert_string_equal(strbuf_str(&b->trace), expected);
@@ -810,7 +810,7 @@ static void refuse_pods(const FakeRequest *r, FakeApiFault *fault, void *userdat
                 fault->status = 503;
 }
 
-/* One watch of six that fails is a view that is not whole, and it is whole again when that stands. */
+/* With one of six watches down the view is not whole. It is whole again when that watch stands. */
 TEST_CASE(test_health_of_one) {
         Bench b;
 

@@ -87,7 +87,7 @@ TEST_CASE(test_printed) {
         strbuf_done(&printed);
 }
 
-/* Of what a drain waits for the pod that somebody has to look at, not the first that is on its way. */
+/* A drain shows the pod that somebody has to look at, not the first pod that is on its way. */
 TEST_CASE(test_holder) {
         _cleanup_free_ char *text = NULL;
         Bench b;

@@ -8,7 +8,7 @@
 #define AT (UINT64_C(1790000000) * USEC_PER_SEC)
 #define ID "i-0123456789abcdef0"
 
-/* As AWS documents them; each by SNS as well. */
+/* The messages that AWS documents, each by SNS as well. */
 TEST_CASE(test_kinds) {
         static const struct {
                 FakeAwsEvent event;

@@ -194,7 +194,7 @@ TEST_CASE(test_insertion_during_walk) {
         assert_int_equal(hashmap_size(m), 500);
 }
 
-/* What is packed away in the middle of a walk leaves no gap that the walk would jump over. */
+/* Packing in the middle of a walk leaves no gap that the walk would jump over. */
 TEST_CASE(test_packing_during_walk) {
         for (unsigned n_gone = 1; n_gone < 400; n_gone += 7) {
                 _cleanup_(hashmap_freep) Hashmap *m = NULL;

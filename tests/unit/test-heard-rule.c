@@ -26,7 +26,7 @@ static void assert_rewrites(const HeardFacts *f, const char *expected) {
         assert_string_equal(text, expected);
 }
 
-/* What a case is about: the list, and the drain that is on; NULL: none is. */
+/* A case: the list of notices, and the drain that is under way; NULL: none. */
 typedef struct Case {
         AnnouncedList l;
         Notice first; /* of the drain */
@@ -219,7 +219,7 @@ TEST_CASE(test_held) {
         HELD("the agent's notice was withdrawn", spot, NULL, CORDON, SPOT_UNTIL, c.f.agents = &agents);
 }
 
-/* Whose boot it was. */
+/* The boot of each notice. */
 TEST_CASE(test_boots) {
         BECOMES("booted long before", reboot, NULL, "reboot:second", BOOTED);
         BECOMES("booted when it is drained, before its time", reboot, "Drained", "reboot:second", BOOTED; AT(NOW + MINUTES(80)));

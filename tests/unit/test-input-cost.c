@@ -530,7 +530,7 @@ static void to_xml(ConfirmationQuestion q, const char *json, StrBuf *ret) {
         add_element(ret, root, q == CONFIRMATION_GROUP ? "member" : "item", json_root(doc));
 }
 
-/* One way in which one template grows. */
+/* A way in which a template grows. */
 typedef struct Input {
         const Reader *reader;
         read_t read;
@@ -540,7 +540,7 @@ typedef struct Input {
         char *name; /* for people */
 } Input;
 
-/* As its reader takes it; false: protobuf has no such place, or the kind has no protobuf. */
+/* Writes the input as its reader takes it; false: protobuf has no such place, or the kind has no protobuf. */
 static bool input_make(const Input *i, size_t bytes, StrBuf *ret) {
         _cleanup_free_ char *path = NULL, *json = grown_json(i->template, i->place, i->growth, bytes, &path);
 
@@ -660,7 +660,7 @@ static void visit_time(const Input *i, void *userdata) {
         }
 }
 
-/* One line of JSON for each reader. */
+/* Prints a line of JSON for each reader. */
 static int print_milliseconds(void) {
         Slowest slowest[ELEMENTSOF(readers)] = { 0 };
 

@@ -397,7 +397,7 @@ TEST_CASE(test_labels_of_a_kubelet) {
         assert_true(kube_node_budget_matches((KubeNodeBudget *) b, (KubeNode *) o));
 }
 
-/* What can be read of a bad object is read: who judges it sees the node it is about. */
+/* The readable part of a bad object is read, so that its node is known. */
 TEST_CASE(test_invalid_keeps_the_rest) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *pdb = NULL, *node = NULL;
         const KubeNodeClaim *c;
@@ -532,7 +532,7 @@ TEST_CASE(test_pod) {
         assert_false(p->is_static);
         assert_false(p->is_daemon);
 
-        /* As the API server reads a negative grace; and what comes after Ready says nothing of it. */
+        /* The API server reads a negative grace as 1, too. A condition after Ready does not change Ready. */
         other = decode_ok(&kube_pod_kind, *state,
                           "{" POD ",'spec':{'terminationGracePeriodSeconds':-5},'status':{'conditions':["
                           "{'type':'Ready','status':'True'},{'type':'PodScheduled','status':'False'}]}}");
@@ -550,7 +550,7 @@ TEST_CASE(test_pod) {
         assert_int_equal(p->start_usec, 0);
 }
 
-/* What a kubelet has to do when the containers have ended, as the node's own agent reads it, and nobody
+/* The work that a kubelet has when the containers have ended, as the node's own agent reads it, and nobody
  * else. */
 TEST_CASE(test_own_pod) {
         static const struct {
@@ -667,7 +667,7 @@ TEST_CASE(test_pod_says_same) {
         }
 }
 
-/* Of two that are both unlike the base of above, too. */
+/* Compares two objects that both differ from the base above. */
 TEST_CASE(test_pods_say_same) {
         static const struct {
                 const KubeKind *kind;
@@ -974,7 +974,7 @@ TEST_CASE(test_node_pool) {
         assert_false(((KubeNodePool *) odd)->trusts_provider_ids);
 }
 
-/* One text for all that spec.disruption, .template and .offerings can hold. */
+/* A text with everything that spec.disruption, .template and .offerings can hold. */
 TEST_CASE(test_pool_disruption) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *open = NULL;
         const PoolDisruption *d;
@@ -1050,7 +1050,7 @@ TEST_CASE(test_pool_disruption) {
         assert_int_equal(((KubeNodePool *) open)->disruption.n_budgets, 0);
 }
 
-/* What is written of a pool is read as the same. */
+/* A written pool is read back as the same. */
 static char *written(const KubeObject *o) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const KubeNodePool *p = (const KubeNodePool *) o;
@@ -1135,7 +1135,7 @@ TEST_CASE(test_pool_disruption_invalid) {
                 assert_return_code(decode(&kube_node_pool_kind, *state, text, &o), 0);
                 assert_non_null(o->invalid);
                 assert_non_null(strstr(o->invalid, rows[i].says));
-                /* What cannot be understood removes nothing. */
+                /* A field that cannot be understood removes nothing. */
                 assert_false(((KubeNodePool *) o)->disruption.drift);
                 assert_int_equal(((KubeNodePool *) o)->disruption.consolidation, CONSOLIDATION_NEVER);
         }

@@ -140,7 +140,7 @@ TEST_CASE(test_together) {
         bench_done(&b);
 }
 
-/* What the object says already needs no write; what it says otherwise has been so since now, or since it was. */
+/* A condition that the object has already needs no write. A changed one begins now, or keeps its time. */
 TEST_CASE(test_as_it_says) {
         Condition c;
         Bench b;
@@ -186,7 +186,7 @@ TEST_CASE(test_tried_again) {
         bench_done(&b);
 }
 
-/* What changes while an older word is under way follows it. */
+/* A change while an older write is under way follows it. */
 TEST_CASE(test_newer_word) {
         Bench b;
 
@@ -203,7 +203,7 @@ TEST_CASE(test_newer_word) {
         bench_done(&b);
 }
 
-/* What changes while another's word is under way follows once it has settled. */
+/* A change while another object's write is under way follows once that has settled. */
 TEST_CASE(test_word_meanwhile) {
         HttpExchange *slow;
         Bench b;
@@ -304,7 +304,7 @@ TEST_CASE(test_gone) {
 static void on_answered(const KubeReply *reply, void *userdata) {
 }
 
-/* What waits until the evictions of others are done says what is true then, once. */
+/* A write that waits for the evictions of others has the state of its time, and happens once. */
 TEST_CASE(test_newest_at_its_turn) {
         KubeCall *evictions[CROWD];
         Bench b;

@@ -27,7 +27,7 @@ static KubeNode *node_that_says(InternPool *pool, const char *notice) {
         return (KubeNode *) o;
 }
 
-/* What is seen of one node, one after the other; times in seconds after EIGHT. */
+/* The states of one node, one after the other; times in seconds after EIGHT. */
 typedef struct Look {
         const char *what, *notice;
         int64_t now, deleted; /* of its claim */
@@ -167,7 +167,7 @@ TEST_CASE(test_has_notice) {
         node_deadline_done(&d);
 }
 
-/* What the queue told counts once the claim is being deleted: the earliest of all. AWS alone takes it back, and nobody once T has passed. */
+/* Notices from the queue count once the claim is being deleted: the earliest of all. AWS alone takes one back, and nobody once T has passed. */
 TEST_CASE(test_heard) {
 #define ONE(id, at) "{\\\"id\\\":\\\"" id "\\\",\\\"action\\\":\\\"terminate\\\",\\\"deadline\\\":\\\"" at "\\\"}"
         static const char told[] = "{\"metadata\":{\"name\":\"c\",\"uid\":\"u\",\"annotations\":{\"" ANNOTATION_ANNOUNCED

@@ -111,7 +111,7 @@ TEST_CASE(test_pods) {
         bench_done(&b);
 }
 
-/* What our evictions bring about is told together; where it calls for an act, that comes at once. */
+/* The effects of evictions are reported together; an effect that needs an action is acted on at once. */
 TEST_CASE(test_told_together) {
         unsigned n;
         Bench b;
@@ -465,7 +465,7 @@ TEST_CASE(test_expired) {
         bench_done(&b);
 }
 
-/* Of many pods that are deleted at their deadline so many are under way as the window has; each with what is left
+/* Of the many pods that are deleted at their deadline, as many are under way as the window has places; each with what is left
  * when it leaves, not when it was planned. */
 TEST_CASE(test_deadline_of_many) {
         enum { PODS = 12, WINDOW = 3 };
@@ -590,7 +590,7 @@ typedef struct LateBind {
         bool done;
 } LateBind;
 
-/* As the consistent list leaves, the scheduler binds a pod to the node. */
+/* The scheduler binds a pod to the node at the moment of the consistent list. */
 static void bind_late(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
         LateBind *l = userdata;
 
@@ -634,7 +634,7 @@ static void assert_cheap(Bench *b, uint64_t lists_before) {
         assert_true(lists <= 12);
 }
 
-/* Its StatefulSet makes it anew under the same name, and its node takes it, as fast as it goes: evicted three times, then it stays. */
+/* A StatefulSet makes its pod anew under the same name as fast as it goes, and the node takes it: evicted three times, then it stays. */
 TEST_CASE(test_comes_again_and_again) {
         uint64_t lists;
         Bench b;
@@ -754,7 +754,7 @@ static void delay_others(const FakeRequest *r, FakeApiFault *fault, void *userda
                 fault->delay_usec = 20 * USEC_PER_SEC;
 }
 
-/* Its proof waits for no evictions of others; of many proofs 32 are under way together, but with a deadline it waits
+/* The proof waits for no evictions of others; of many proofs 32 are under way together, but with a deadline it waits
  * for none of these, either. */
 TEST_CASE(test_proof_and_others) {
         const KubeCallOptions follows = { .timeout_usec = USEC_PER_MINUTE, .rank = KUBE_RANK_FOLLOWS };
@@ -834,7 +834,7 @@ static void drop_evictions(const FakeRequest *r, FakeApiFault *fault, void *user
         fault->drop = r->subresource && streq(r->subresource, "eviction");
 }
 
-/* Its budget has been asked, and has said no: that nobody answered since does not unsay it. */
+/* The budget has refused: a later request without an answer does not change that. */
 TEST_CASE(test_refused_then_silence) {
         Bench b;
 
@@ -946,7 +946,7 @@ typedef struct Restless {
         bool lists_fail;
 } Restless;
 
-/* Its kubelet writes its status whenever somebody has looked. */
+/* The kubelet writes the pod's status after each list. */
 static void change_before_delete(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
         Restless *l = userdata;
 
@@ -971,7 +971,7 @@ static void begin_restless(Bench *b, Restless *l) {
         fake_api_set_fault(fake_cluster_api(b->w.cluster), change_before_delete, l);
 }
 
-/* It is looked at again, but not for ever. */
+/* The pod is listed again, but not for ever. */
 TEST_CASE(test_changes_again_and_again) {
         Restless l = {};
         Bench b;
@@ -987,7 +987,7 @@ TEST_CASE(test_changes_again_and_again) {
         bench_done(&b);
 }
 
-/* It cannot be looked at: its last second comes all the same. */
+/* The pod cannot be listed: its last second comes all the same. */
 TEST_CASE(test_no_look_before_deadline) {
         Restless l = { .lists_fail = true };
         Bench b;
@@ -1151,7 +1151,7 @@ TEST_CASE(test_without_effect) {
         bench_done(&b);
 }
 
-/* Whose end nobody moves: it is deleted in time, also where the PDB is asked first, and its deletion is told beforehand. */
+/* A deadline that nobody moves: the pod is deleted in time, also if the PDB is asked first, and its deletion is reported beforehand. */
 TEST_CASE(test_without_effect_near_t) {
         for (unsigned i = 0; i < 2; i++) {
                 Bench b;

@@ -182,7 +182,7 @@ TEST_CASE(test_fresh_from_the_question) {
         assert_true(node_report_is_fresh(b.report, 15 * SEC));
 }
 
-/* What is wanted changes while the write of what was wanted before is on its way: it is written, too. */
+/* The wish changes while the write of the earlier one is on its way: the new one is written, too. */
 TEST_CASE(test_news_during_a_write) {
         _cleanup_bench_ Bench b;
 
@@ -296,7 +296,7 @@ static char *node_left(Bench *b, const char *phase, int pods_left) {
         return node;
 }
 
-/* Of what stands there, nothing is written again; what is missing is: at once, or the pods left after a while. */
+/* Marks that stand on the Node are not written again. Missing ones are written at once, and the pods left after a while. */
 TEST_CASE(test_resume) {
         static const struct {
                 const char *what, *phase;
@@ -397,7 +397,7 @@ TEST_CASE(test_conflict_with_news) {
         assert_trace(b.rig, "P P");
         assert_non_null(strstr(last_body(&b), "\"resourceVersion\":\"12\""));
 
-        /* What comes late is older, of the same Node; of another one it is not. */
+        /* A late object of the same Node is older; one of another Node is not. */
         see(&b, CORDONED("12"));
         assert_string_equal(node_report_view(b.report)->object.meta.resource_version, "13");
         rig_answer(b.rig, 200, NODE("u2", "6", CORDONED_BY_US, TAINTED));
@@ -424,7 +424,7 @@ TEST_CASE(test_reads) {
         assert_trace(b.rig, "P");
         assert_int_equal(b.n_reads, 1);
 
-        /* One that is not is none: the read follows, and tells of it. */
+        /* An answer that is no Node is followed by a read, and logged. */
         b.rig->reply_delay_usec = 0;
         rig_answer_later(b.rig, 500, NULL);
         rig_answer_later(b.rig, 503, NULL);
@@ -485,7 +485,7 @@ TEST_CASE(test_goals) {
                 assert_non_null(strstr(last_body(&b), "\"unschedulable\":true"));
                 assert_true(node_report_is_done(b.report));
 
-                /* So does the undoing; what the mark waited for does not hold it up. */
+                /* The undo is sent, too; the wait of the mark does not hold it up. */
                 rig_answer_later(b.rig, 503, NULL);
                 rig_answer(b.rig, 200, plain[round]);
                 start = virtual_time_now(b.rig->time);
@@ -524,7 +524,7 @@ TEST_CASE(test_goal_does_not_wait) {
         assert_int_equal(b.n_undone, 1);
 }
 
-/* What is under way for the old goal says nothing to the new one, and nor does a read that it wanted. */
+/* A write under way for the old goal has no effect on the new one, and neither has a read that it wanted. */
 TEST_CASE(test_goal_changes_during_a_write) {
         _cleanup_bench_ Bench b;
 

@@ -149,7 +149,7 @@ TEST_CASE(test_message_of_another_notice) {
         }
 }
 
-/* What was cordoned was another Node of that name. */
+/* The cordoned Node was another one of that name. */
 TEST_CASE(test_node_made_anew) {
         _cleanup_bench_ Bench b;
 
@@ -244,7 +244,7 @@ TEST_CASE(test_node_goes) {
         assert_true(agent_rig_unschedulable(b.rig));
 }
 
-/* What else falls due while it waits as the server asked it to is no reason to try sooner. */
+/* Another due change is no reason to try before the time that the server asked for. */
 TEST_CASE(test_due_in_a_wait) {
         _cleanup_bench_ Bench b;
         Meddling m = { .busy = true };

@@ -161,7 +161,7 @@ TEST_CASE(test_passes) {
         end(&b);
 }
 
-/* Its machine would be left behind: adopt first. */
+/* The machine would be left behind: adopt first. */
 TEST_CASE(test_unadopted) {
         Bench b;
 

@@ -269,7 +269,7 @@ TEST_CASE(test_held_by) {
         }
 }
 
-/* What is wrong with the pool makes it not Ready, whatever its nodes do, and is told as of the newest generation. */
+/* A fault of the pool makes it not Ready, whatever its nodes do, and is reported for the newest generation. */
 TEST_CASE(test_problems) {
         static const struct {
                 const char *what, *patch, *reason, *stalled, *back;

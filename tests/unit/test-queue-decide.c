@@ -26,7 +26,7 @@ static void assert_decides(const char *what, EventMessage *m, usec_t in_usec, co
                 fail_msg("%s: expected %s, saw %s", what, queue_act_to_string(expected), queue_act_to_string(act));
 }
 
-/* What stands, or stood, on the claim, or on a Node without one: of the message itself (SAME), or of another one. */
+/* A notice that stands, or stood, on the claim, or on a Node without one: of the message itself (SAME), or of another one. */
 #define ONE(id_, kind_, action_, at, ...) \
         { .notice = &(Notice){ .id = (char *) (id_), .kind = (kind_), .action = (char *) (action_), .announced_usec = (at), }, .boot_id = (char *) "", __VA_ARGS__ }
 #define TOLD(...) \
@@ -231,7 +231,7 @@ TEST_CASE(test_outlived) {
         }
 }
 
-/* What is kept: nothing is done for it yet, or the node comes back from it. */
+/* Notices that are kept: nothing is done for them yet, or the node comes back from them. */
 TEST_CASE(test_kept) {
 #define HOURS(n) (n) * USEC_PER_HOUR
 #define REBOOT(in, ...) SAME(NOTICE_MAINTENANCE, "reboot", NOW + (in), __VA_ARGS__)

@@ -4,7 +4,7 @@
 #include "cmocka-test.h"
 #include "queue-memory.h"
 
-/* As many as a queue of a whole account may name: what is kept stays bounded, and the newest is always there. */
+/* A queue of a whole account names very many instances: the memory stays bounded, and the newest is always there. */
 #define MANY 20000u
 
 typedef struct Bench {
@@ -51,7 +51,7 @@ TEST_CASE(test_unknown) {
         assert_true(u->since_usec == since && u->seen_usec > since);
         for (unsigned i = 1; i < MANY; i++)
                 assert_non_null(queue_memory_note_unknown(&b.memory, name(text, i)));
-        /* One more, and all are fresh: one of them is forgotten. */
+        /* All are fresh when another one comes: one of them is forgotten. */
         assert_non_null(queue_memory_note_unknown(&b.memory, "i-last"));
         assert_int_equal(hashmap_size(b.memory.unknown), MANY);
         /* A quarter of an hour later nobody has named them again. */

@@ -66,7 +66,7 @@ TEST_CASE(test_not_deleted_before_durable) {
         send_for(&r, FAKE_AWS_EVENT_SPOT, "n0", "terminate");
         rig_run(r.rig, 18 * USEC_PER_SEC);
         assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
-        /* It stays hidden while there is work on it. */
+        /* The message stays hidden while it is in work. */
         assert_in_range(fake_troubles_n_requests(fake_sqs_troubles(r.sqs), "ChangeMessageVisibilityBatch"), 2, 5);
         fake_api_set_fault(r.rig->api, NULL, NULL);
         rig_run(r.rig, 20 * USEC_PER_SEC);
@@ -122,7 +122,7 @@ TEST_CASE(test_only_told) {
         queue_rig_done(&r);
 }
 
-/* It names no instance: said and counted, and nothing is done to any node. */
+/* A message that names no instance is logged and counted, and nothing is done to any node. */
 TEST_CASE(test_capacity_block) {
         const char *said;
         QueueRig r;
@@ -166,7 +166,7 @@ TEST_CASE(test_foreign) {
         }
 }
 
-/* One that is just joining does not lose its notice. */
+/* A node that is just joining does not lose its notice. */
 TEST_CASE(test_joins_late) {
         _cleanup_free_ char *instance = rig_instance("late"), *id = strf("aws:///us-east-1/%s", instance);
         QueueRig r;
