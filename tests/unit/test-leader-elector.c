@@ -1000,6 +1000,20 @@ TEST_CASE(test_paused_before_the_first_answer) {
         assert_true(may_send(&w->b));
 }
 
+/* The same without another candidate: the next try is quick. */
+TEST_CASE(test_paused_alone_before_the_first_answer) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        w->a.write_faults[0] = (HttpFault){ .reply_delay_usec = SEC };
+        w->a.n_write_faults = 1;
+        leader_elector_start(w->a.elector);
+        run_until(w, SEC / 2);
+        loop_virtual_pause(w->a.host->loop, w->server.start_usec + 40 * SEC);
+        run_until(w, 40 * SEC + USEC_PER_MSEC);
+        assert_int_equal(w->a.n_started, 1);
+        assert_true(may_send(&w->a));
+}
+
 /* -- release -------------------------------------------------------------------------------------------- */
 
 TEST_CASE(test_release_hands_over) {
@@ -1231,6 +1245,7 @@ int main(void) {
                 cmocka_unit_test(test_paused_leader),
                 cmocka_unit_test(test_paused_with_an_answer_waiting),
                 cmocka_unit_test(test_paused_before_the_first_answer),
+                cmocka_unit_test(test_paused_alone_before_the_first_answer),
                 cmocka_unit_test(test_release_hands_over),
                 cmocka_unit_test(test_release_comes_to_an_end),
                 cmocka_unit_test(test_release_inside_a_handler),

@@ -63,7 +63,6 @@ struct LeaderElector {
         bool get_first; /* a write may have landed unanswered: look before writing again */
 
         KubeCall *call;
-        bool call_writes;
         usec_t try_usec; /* when the try under way began */
         usec_t put_usec; /* when its write was handed to the client */
         usec_t valid_until_usec, stop_usec;
@@ -113,8 +112,7 @@ static bool is_mine(const LeaderElector *e) {
 }
 
 static void cancel_call(LeaderElector *e) {
-        if (e->call && e->call_writes)
-                e->get_first = true;
+        e->get_first |= e->call != NULL;
         e->call = kube_call_free(e->call);
 }
 
@@ -187,7 +185,6 @@ static void arm_acquire(LeaderElector *e) {
 static void leader_stop(LeaderElector *e, const char *why) {
         assert(e->state == LEADER_LEADING);
         timer_disarm(e->limit_timer);
-        e->valid_until_usec = 0;
         leader_set_state(e, LEADER_STANDBY, why);
         arm_acquire(e);
         e->handler.on_stopped(why, e->handler.userdata);
@@ -270,7 +267,6 @@ static int leader_write(LeaderElector *e, bool create, kube_done_t done) {
                 return -ENOMEM;
 
         e->put_usec = loop_now(e->loop);
-        e->call_writes = true;
         return create ? kube_create(e->client, &target, body, &options, done, e, &e->call)
                       : kube_update(e->client, &target, body, &options, done, e, &e->call);
 }
@@ -280,7 +276,6 @@ static int leader_get(LeaderElector *e, kube_done_t done) {
         KubeCallOptions options = leader_call_options(e);
 
         assert(!e->call);
-        e->call_writes = false;
         return kube_get(e->client, &target, &options, done, e, &e->call);
 }
 
@@ -303,7 +298,6 @@ static void check_lost(LeaderElector *e) {
 static void on_absent(LeaderElector *e) {
         lease_record_done(&e->record);
         e->has_record = false;
-        e->get_first = false;
         check_lost(e);
         if (e->state != LEADER_STANDBY)
                 return;
@@ -382,7 +376,6 @@ static void leader_stepped_down(LeaderElector *e, const char *why) {
         cancel_call(e);
         timer_disarm(e->retry_timer);
         timer_disarm(e->limit_timer);
-        e->step_down_done = NULL;
         leader_set_state(e, LEADER_RELEASED, why);
         if (done)
                 done(userdata);
@@ -414,7 +407,6 @@ static int leader_step_down_put(LeaderElector *e) {
 
         if (!body)
                 return -ENOMEM;
-        e->call_writes = true;
         return kube_update(e->client, &target, body, &options, on_stepped_down, e, &e->call);
 }
 
@@ -448,7 +440,6 @@ void leader_elector_step_down(LeaderElector *e, void (*done)(void *userdata), vo
         /* A renewal still under way cannot undo this: what it carries is an older resourceVersion than the
          * release. */
         cancel_call(e);
-        e->valid_until_usec = 0;
         leader_set_state(e, LEADER_RELEASING, "asked to");
         timer_disarm(e->retry_timer);
         timer_arm_in(e->limit_timer, idle ? 0 : RELEASE_LIMIT_USEC);
