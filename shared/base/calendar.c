@@ -266,7 +266,7 @@ static bool find_in_period(const Calendar *c, const ZonePeriod *p, int64_t from,
                 int64_t before = p->begin_sec + p->ahead_before_sec; /* the local time that the old clocks had reached */
 
                 /* Left out: all that lies between both clocks comes now. */
-                if (starts && before < local && find_local(c, before, local, &found)) {
+                if (starts && find_local(c, before, local, &found)) {
                         *ret = from;
                         return true;
                 }
@@ -298,12 +298,7 @@ usec_t calendar_next(const Calendar *c, usec_t after_wall_usec) {
 
 /* A hit at or before now is one that is not after now: the first one after the window's own length ago says it. */
 bool calendar_active(const Calendar *c, usec_t duration_usec, usec_t now_wall_usec) {
-        usec_t since;
-
         assert(c);
-        if (now_wall_usec >= duration_usec)
-                since = now_wall_usec - duration_usec;
-        else
-                since = 0; /* what was before 1970 is nobody's window */
-        return calendar_next(c, since) <= now_wall_usec;
+        /* No window began before 1970. */
+        return calendar_next(c, usec_sub(now_wall_usec, duration_usec)) <= now_wall_usec;
 }

@@ -8,6 +8,7 @@
 
 #include "announced.h"
 #include "api-error.h"
+#include "calendar.h"
 #include "cmocka-test.h"
 #include "event-message.h"
 #include "interruption.h"
@@ -276,6 +277,14 @@ static bool kubeconfig_bytes(size_t n) {
         return read_kubeconfig(KUBECONFIG("}}]\n#"), "x", "", "", n - strlen(KUBECONFIG("}}]\n#")));
 }
 
+static bool calendar_bytes(size_t n) {
+        _cleanup_free_ char *text = grow("0 3 * * *", " ", "", "", n - strlen("0 3 * * *"));
+        const char *expected;
+        Calendar c;
+
+        return calendar_parse(text, &c, &expected) >= 0;
+}
+
 static bool json_number_bytes(size_t n) {
         _cleanup_free_ char *text = letters(n);
         JsonDoc *doc = NULL;
@@ -339,6 +348,7 @@ TEST_CASE(test_others) {
                 { "arguments of a credential plugin", kubeconfig_args, 256 },
                 { "environment of a credential plugin", kubeconfig_env, 256 },
                 { "kubeconfig", kubeconfig_bytes, 1u << 20 },
+                { "calendar", calendar_bytes, 256 },
                 { "number in JSON", json_number_bytes, 63 },
                 { "JSON", json_bytes, 1000 },
                 { "name of a record", record_name, 200 },

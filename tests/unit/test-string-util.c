@@ -375,8 +375,29 @@ TEST_CASE(test_read_file) {
         assert_int_equal(read_file("/proc/self/status", 10, &data, NULL), -E2BIG);
 }
 
+/* The first and last code points of each range of controls, and their neighbours. */
+TEST_CASE(test_controls) {
+        static const struct {
+                const char *s;
+                bool is;
+        } rows[] = {
+                { "\x1f", true },         { " ", false },            { "~", false },            { "\x7f", true },
+                { "\xc2\x80", true },     { "\xc2\x9f", true },     { "\xc2\xa0", false },    { "\xd8\x9b", false },
+                { "\xd8\x9c", true },     { "\xd8\x9d", false },    { "\xe2\x80\x8d", false }, { "\xe2\x80\x8e", true },
+                { "\xe2\x80\x8f", true }, { "\xe2\x80\x90", false }, { "\xe2\x80\xa7", false }, { "\xe2\x80\xa8", true },
+                { "\xe2\x80\xae", true }, { "\xe2\x80\xaf", false }, { "\xe2\x81\xa5", false }, { "\xe2\x81\xa6", true },
+                { "\xe2\x81\xa9", true }, { "\xe2\x81\xaa", false }, { "\xe2\x82\xac", false }, { "\xf0\x9f\x98\x80", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("  row %zu\n", i);
+                assert_int_equal(utf8_is_control(rows[i].s, strlen(rows[i].s)), rows[i].is);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_controls),
                 cmocka_unit_test(test_affixes),
                 cmocka_unit_test(test_strstrip),
                 cmocka_unit_test(test_free_and_strdup),
