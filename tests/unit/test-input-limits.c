@@ -108,6 +108,42 @@ TEST_CASE(test_objects) {
         intern_pool_free(pool);
 }
 
+/* A number as large as its limit, and the next one. */
+TEST_CASE(test_numbers) {
+        static const struct {
+                const char *what;
+                const KubeKind *kind;
+                const char *head, *good, *bad, *tail;
+        } rows[] = {
+                { "percentage of nodes", &kube_node_budget_kind,
+                  "{" NAMED "},'spec':{'selector':{'matchLabels':{'k':'v'}},'maxUnavailable':'", "100%", "101%", "'}}" },
+                { "digits of a percentage", &kube_node_budget_kind,
+                  "{" NAMED "},'spec':{'selector':{'matchLabels':{'k':'v'}},'maxUnavailable':'", "050%", "0050%", "'}}" },
+                { "price of an offering", &kube_node_pool_kind,
+                  "{" NAMED "},'spec':{'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':", "1000000000",
+                  "1000000001", "}]}}" },
+                { "duration", &kube_node_pool_kind,
+                  "{" NAMED "},'spec':{'repair':[{'condition':'C','status':'False','action':'Replace','after':'", "9223372036s",
+                  "9223372037s", "'}]}}" },
+        };
+        InternPool *pool = NULL;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned bad = 0; bad < 2; bad++) {
+                        _cleanup_free_ char *text = grow(rows[i].head, bad ? rows[i].bad : rows[i].good, "", rows[i].tail, 1);
+                        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                        _cleanup_(json_doc_freep) JsonDoc *doc = parse(text);
+
+                        print_message("  %s: %s\n", rows[i].what, bad ? rows[i].bad : rows[i].good);
+                        assert_return_code(kube_object_decode(rows[i].kind, json_root(doc), pool, &o), 0);
+                        if (o->invalid)
+                                print_message("    %s\n", o->invalid);
+                        assert_int_equal(o->invalid != NULL, bad);
+                }
+        intern_pool_free(pool);
+}
+
 /* -- others --------------------------------------------------------------------------------------------- */
 
 /* Each returns true if an input of this size is read whole. */
@@ -364,6 +400,7 @@ TEST_CASE(test_others) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_objects),
+                cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_others),
         };
 
