@@ -80,7 +80,9 @@ static void server_run(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG msec;
 
         s->again = false;
+        s->running = true;
         (void) MHD_run(s->daemon);
+        s->running = false;
 
         if (s->waiting.size > 0)
                 (void) sd_event_source_set_enabled(s->turn, SD_EVENT_ONESHOT);
@@ -624,6 +626,7 @@ HttpServer *http_server_free(HttpServer *s) {
         if (!s)
                 return NULL;
 
+        assert(!s->running);
         sd_event_source_disable_unref(s->io);
         sd_event_source_disable_unref(s->turn);
         if (s->daemon) {

@@ -76,6 +76,7 @@ struct HttpServer {
         List waiting;          /* exchanges that wait for a turn, oldest first */
         size_t turn_bytes;     /* of bodies that the handler gets in this turn */
         sd_event_source *turn; /* enabled while exchanges wait for the next turn */
+        bool running; /* inside the library */
         bool again; /* a connection was resumed, or one of too many has left: the library sees that only when
                        it runs */
 };
