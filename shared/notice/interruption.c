@@ -158,7 +158,8 @@ char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t 
         json_open_object(w, NULL);
         notice_to_json(n, w);
         json_add_string(w, "phase", interruption_phase_to_string(phase));
-        json_add_int64(w, "podsLeft", (int64_t) pods_left);
+        if (phase != INTERRUPTION_RELEASED)
+                json_add_int64(w, "podsLeft", (int64_t) pods_left);
         json_add_string(w, "bootID", boot_id);
         if (n_blockers > 0)
                 write_blockers(w, b, n_blockers);

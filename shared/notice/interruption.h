@@ -72,7 +72,7 @@ int interruption_parse(const char *text, Interruption **ret);
 Interruption *interruption_free(Interruption *i);
 DEFINE_FREEP(Interruption, interruption_free);
 
-/* NULL on ENOMEM. */
+/* Returns NULL on ENOMEM. Phase RELEASED has no pods_left: nothing moves them any more. */
 char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id);
 /* The same with the pods that hold the drain, INTERRUPTION_BLOCKERS_MAX at most. */
 char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id, const InterruptionBlocker *b,

@@ -38,6 +38,7 @@ void act_complete_event(SimWorld *w, size_t m) {
         sim_events_complete(w, m);
 }
 void act_stop_kubelet_for_a_while(SimWorld *w, size_t m) {
+        sim_check_trouble(w->check, 4 * USEC_PER_MINUTE);
         sim_load_stop_kubelet(w, m, 4 * USEC_PER_MINUTE);
 }
 void act_kill_agent_for_a_while(SimWorld *w, size_t m) {

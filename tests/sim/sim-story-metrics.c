@@ -12,6 +12,7 @@ static const char *const periodic[] = {
         "process_cpu_seconds_total",
         "vesper_coordinator_api_requests_total",
         "vesper_coordinator_queue_answers_total",
+        "vesper_coordinator_removals_blocked_seconds_total",
         "vesper_agent_polls_total",
 };
 
