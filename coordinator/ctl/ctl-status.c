@@ -351,7 +351,8 @@ static int describe_machine(StatusRow *row, const KubeNode *n) {
 }
 
 static bool is_attended(const KubeNode *n, const RebootCase *c) {
-        return tells_of_drain(n) || reboot_phase(c->request_state) || plan_of(n) || object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE);
+        return tells_of_drain(n) || reboot_phase(c->request_state) || plan_of(n) ||
+                object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE);
 }
 
 static bool is_managed(const KubeNode *n, const KubeNodeClaim *c, const RebootCase *reboot) {

@@ -265,7 +265,8 @@ static void tell_never(ExplainCauses *to, const KubePdb *pdb, const HeldPods *he
         ExplainCause *c = add_pdb(to, pdb, held, POD_WAIT_NAME_PDB_NEVER);
 
         explain_cause_say(to, c,
-                          "PodDisruptionBudget %s/%s allows no eviction as it stands: it needs %" PRIi64 " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " %s healthy.",
+                          "PodDisruptionBudget %s/%s allows no eviction as it stands: it needs %" PRIi64
+                          " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " %s healthy.",
                           m->ns, m->name, pdb->desired_healthy, pdb->expected_pods,
                           pdb->desired_healthy > pdb->expected_pods ? "is more than there are"
                           : pdb->expected_pods == 1                 ? "is its only pod"

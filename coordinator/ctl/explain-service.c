@@ -87,7 +87,8 @@ static void explain_not_selected(Explain *x) {
         explain_cause_count(c, "nodePools", (int64_t) x->f->pools.n_items);
         if (x->f->knows_pools)
                 explain_cause_advise(x->causes, c,
-                                     "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get node %s --show-labels' what it has.",
+                                     "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get "
+                                     "node %s --show-labels' what it has.",
                                      x->f->node_name);
 }
 
@@ -116,7 +117,8 @@ static void explain_not_adopted(Explain *x) {
                           told ? strempty(k->message) : "",
                           !told && !x->node->provider_id ? ": it has no spec.providerID, which a provider other than exec needs" : "");
         explain_cause_advise(x->causes, c,
-                             told ? "Mend what the pool says; it is adopted as soon as that is no longer so." : "Adoption is a matter of seconds while a coordinator leads.");
+                             told ? "Mend what the pool says; it is adopted as soon as that is no longer so." :
+                                     "Adoption is a matter of seconds while a coordinator leads.");
 }
 
 static void explain_managed(Explain *x) {
@@ -161,7 +163,8 @@ static void add_waiting_for_slot(Explain *x) {
         rfc3339_format(x->reboot.until_usec, until);
         explain_cause_say(x->causes, c, "Its agent asks for a slot to reboot, and waits for it until %s.", until);
         explain_cause_advise(x->causes, c,
-                             "A slot is free when a node that reboots is Ready again; [Budget] MaxConcurrentReboots= in coordinator.conf says how many there are, "
+                             "A slot is free when a node that reboots is Ready again; [Budget] MaxConcurrentReboots= "
+                             "in coordinator.conf says how many there are, "
                              "and NodeDisruptionBudgets must have room, too. Until then it is not rebooted, and stays in service.");
 }
 
@@ -176,7 +179,8 @@ static void add_slot(Explain *x) {
         if (x->reboot.by_cloud)
                 explain_cause_say(x->causes, c, x->reboot.is_sent ? "The coordinator has the cloud reboot the machine now."
                                                                   : "The coordinator has the cloud reboot the machine once the node is drained.");
-        explain_cause_advise(x->causes, c, "The slot is free again when the node is Ready after its reboot, or when its agent withdraws the request.");
+        explain_cause_advise(x->causes, c, "The slot is free again when the node is Ready after its reboot, "
+                             "or when its agent withdraws the request.");
 }
 
 static void add_expired_slot(Explain *x) {
@@ -184,7 +188,8 @@ static void add_expired_slot(Explain *x) {
 
         explain_cause_say(x->causes, c, "The node had a slot to reboot, and is not Ready after a reboot: another node may reboot now.");
         explain_cause_set_command(x->causes, c, "kubectl describe node %s", x->f->node_name);
-        explain_cause_advise(x->causes, c, "It shows whether the node is Ready and what its agent reports. If the machine does not come back, see its console.");
+        explain_cause_advise(x->causes, c, "It shows whether the node is Ready and what its agent reports. "
+                             "If the machine does not come back, see its console.");
 }
 
 void explain_reboot(Explain *x) {
@@ -227,11 +232,13 @@ static void add_out_of_service(Explain *x, const char *mark) {
         (void) rfc3339_parse(mark, &since_usec);
         c = explain_add_for_node(x, false, NODE_OUT_OF_SERVICE, since_usec);
         explain_cause_say(x->causes, c,
-                          "Node %s was not Ready, and its cloud said that the machine was off or gone. The coordinator put the taint " TAINT_OUT_OF_SERVICE
+                          "Node %s was not Ready, and its cloud said that the machine was off or gone. "
+                          "The coordinator put the taint " TAINT_OUT_OF_SERVICE
                           " on the node, so that Kubernetes removes its pods and detaches its volumes.",
                           x->f->node_name);
         explain_cause_advise(x->causes, c,
-                             "Start the machine: the coordinator takes the taint off once the node is Ready. If the machine does not come back, delete the Node.");
+                             "Start the machine: the coordinator takes the taint off once the node is Ready. "
+                             "If the machine does not come back, delete the Node.");
 }
 
 static void add_not_ready(Explain *x, const Condition *ready) {

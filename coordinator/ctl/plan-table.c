@@ -321,7 +321,8 @@ char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const 
         }
         strbuf_add(&b, "To roll NodePool ");
         add_plain(&b, u->pool->object.meta.name);
-        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s", n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
+        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s", n, n == 1 ? "" : "s",
+                    u->n_waves, u->n_waves == 1 ? "" : "s");
         if (u->is_endless)
                 strbuf_add(&b, ". How long that takes is not known: a PodDisruptionBudget allows no eviction now.\n");
         else {

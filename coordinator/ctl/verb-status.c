@@ -122,8 +122,10 @@ const CtlVerb verb_status = {
         .max_args = UINT_MAX,
         .summary = "Which nodes are managed or interrupted, how far each is, and what holds it",
         .text = "Reads Nodes, NodeClaims, the coordinator's Lease and its namespace; changes nothing. If all removals are paused, a line above the table says who has set the pause, when, and how to lift it. Notes below the table "
-                "complete columns that are too narrow, and say what to do. HELD-BY names a pod that is being deleted, or any other wait that ends by itself, "
-                "only after a minute. The phase of a node that is neither removed nor drained is also a slot to reboot (WaitingForRebootSlot, RebootSlotGranted, "
+                "complete columns that are too narrow, and say what to do. HELD-BY names a pod that is being "
+                "deleted, or any other wait that ends by itself, "
+                "only after a minute. The phase of a node that is neither removed nor drained is also a slot to "
+                "reboot (WaitingForRebootSlot, RebootSlotGranted, "
                 "RebootSlotExpired), a plan of its agent (Planned), or a machine that its cloud reports as off or gone (OutOfService).\n\n"
                 "For named nodes, the state is shown whether or not they are managed, with each pod that holds them; "
                 "for these nothing is read but the Nodes, their NodeClaims, the Lease and its namespace. Where NodeClaims are not installed, or may not be "

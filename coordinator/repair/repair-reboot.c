@@ -69,7 +69,8 @@ static bool write_request(Repairs *r, const KubeNode *n, const char *boot_id) {
 }
 
 static bool write_record(Repairs *r, const KubeNode *n, const KubeNodeClaim *claim, const char *boot_id) {
-        return write_annotation(r, n, "write the reboot of a repair on", &kube_node_claim_kind, &claim->object, ANNOTATION_REBOOTED_FOR_REPAIR, boot_id);
+        return write_annotation(r, n, "write the reboot of a repair on", &kube_node_claim_kind, &claim->object,
+                                ANNOTATION_REBOOTED_FOR_REPAIR, boot_id);
 }
 
 void repair_reboot_begin(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
@@ -109,7 +110,8 @@ static const char *why_taken_back(const Repairs *r, const RepairCase *c, const K
         if (!repair_sight_ails(c->sight, pool))
                 return "no rule of its NodePool asks for a repair any more";
         if (repair_is_vetoed(n))
-                return "a person keeps the node from repair (" ANNOTATION_DO_NOT_REPAIR ", " ANNOTATION_KARPENTER_DO_NOT_REPAIR " or " ANNOTATION_UNMANAGED ")";
+                return "a person keeps the node from repair (" ANNOTATION_DO_NOT_REPAIR ", "
+                        ANNOTATION_KARPENTER_DO_NOT_REPAIR " or " ANNOTATION_UNMANAGED ")";
         if (repair_is_cordoned_by_a_person(n))
                 return "the node was cordoned by a person or a tool, who may be at work on its machine";
         if (!reboot_asked_of(n) && repair_is_left_alone(r, n, claim))
@@ -178,11 +180,13 @@ static const char *why_reboot_failed(const Repairs *r, const RepairCase *c, cons
         if (!boot_id_equal(c->boot_id, n->boot_id))
                 return "It was rebooted to be repaired, and is not well: it is not Ready, or shows what a rule of its NodePool is about";
         if (repair_reboot_has_slot(r, n))
-                return "It has a slot to reboot, and was not rebooted within half an hour: its agent waits for pods, of which its journal tells (journalctl -u vesper-agent)";
+                return "It has a slot to reboot, and was not rebooted within half an hour: its agent waits for pods, "
+                        "of which its journal tells (journalctl -u vesper-agent)";
         if (asks_to_reboot(r, n))
                 return "It was to be rebooted, and has not got a slot within half an hour. Events of the Node say why";
         if (c->has_asked)
-                return "It was to be rebooted, and its agent has taken its request for a slot back: its journal says why (journalctl -u vesper-agent)";
+                return "It was to be rebooted, and its agent has taken its request for a slot back: "
+                        "its journal says why (journalctl -u vesper-agent)";
         return "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no";
 }
 
@@ -194,7 +198,8 @@ void repair_reboot_report_failed(Repairs *r, const RepairCase *c) {
                 return;
         o = event_object(&n->object);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
-                     "%s. It is not asked again for what it shows. If a rule of its NodePool with action Replace matches, that decides next; else the node stays "
+                     "%s. It is not asked again for what it shows. If a rule of its NodePool with action Replace "
+                     "matches, that decides next; else the node stays "
                      "as it is, and 'kubectl delete node %s' has it replaced",
                      why_reboot_failed(r, c, n), c->node);
         log_warning(r->context->env->log, "Node %s: %s", c->node, why_reboot_failed(r, c, n));
@@ -226,7 +231,8 @@ static void tell_new_leader(Repairs *r, const KubeNode *n) {
         EventObject o = event_object(&n->object);
 
         event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair",
-                     "The request of an earlier leader to reboot this node is taken off. The coordinator that leads now counts the fault anew, and asks again if "
+                     "The request of an earlier leader to reboot this node is taken off. The coordinator that leads "
+                     "now counts the fault anew, and asks again if "
                      "it lasts and the node was not rebooted for it");
 }
 

@@ -55,7 +55,8 @@
           { { { "a", "4" }, { "b", "4" }, { "c", "4" } }, { { "p", "a", "1" }, { "q", "b", "1" },
             { "r", "c", "2" } }, "" }, "drainable",
           "fits: a b p>c q>c [2 pods, 1 waves, 30s]\n"
-          "c: NOT_PLACED: 3 of its pods have no place on other nodes (3 not a destination): x/p: of all nodes 3 not a destination; x/q: of all nodes 3 not a destination; x/r: of all nodes 3 not a destination;" },
+          "c: NOT_PLACED: 3 of its pods have no place on other nodes (3 not a destination): x/p: of all nodes 3 not "
+          "a destination; x/q: of all nodes 3 not a destination; x/r: of all nodes 3 not a destination;" },
         { "none could go",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "3" }, { "q", "b", "3" } }, "" }, "drainable",
           "does not fit: [0 pods, 0 waves, 0s]\n"
@@ -65,7 +66,8 @@
           { { { "a", "4" }, { "b", "4", "'labels':{'any':'thing'}" }, { "c", "4" } }, { { "p", "a", "2" },
             { "q", "b", "2" }, { "r", "c", "3" } }, "" }, "drainable",
           "fits: a p>b [1 pods, 1 waves, 30s]\n"
-          "b: NOT_PLACED: 2 of its pods have no place on other nodes (2 resources): x/p: of all nodes 2 not a destination, 1 resources, nearest c; x/q: of all nodes 2 not a destination, 1 resources, nearest c;\n"
+          "b: NOT_PLACED: 2 of its pods have no place on other nodes (2 resources): x/p: of all nodes 2 not a "
+          "destination, 1 resources, nearest c; x/q: of all nodes 2 not a destination, 1 resources, nearest c;\n"
           "c: NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/r: of all nodes 2 not a destination, 1 resources, nearest b;" },
         { "all that could go, and more came",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "3" }, { "q", "b", "3" } }, "" },
@@ -90,7 +92,8 @@
           { { { "a", "4", TYPE("l") } }, { { "p", "a", "3" } }, "'offerings':[" OFFER("s", "1", "2") "]" },
           "with s:1 without a",
           "does not fit: a [1 pods, 1 waves, 30s]\n"
-          "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/p: of all nodes 1 not a destination, 1 resources, nearest with-s-1;" },
+          "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/p: of all nodes 1 not a "
+          "destination, 1 resources, nearest with-s-1;" },
         { "one more of an offering that says no size",
           { { { "a", "4", TYPE("l") } },
             { { "p", "a", "4" } }, "'offerings':[{'instanceType':'s','price':1}]" }, "with s:1 without a",
@@ -119,7 +122,8 @@
           "1 new, b [0 pods, 0 waves, 0s]. 180s\n"
           "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 node affinity): x/p: of all nodes 2 not a destination, 2 node affinity;" },
         { "a pod that stays with its node, in a later wave",
-          { { { "a", "4", NAMED("a") }, { "b", "4", NAMED("b") }, { "c", "4", NAMED("c") } }, { { "p", "a", "1", NULL, ON("a") } }, "'disruption':{'budgets':[{'nodes':1}]}" }, "upgrade",
+          { { { "a", "4", NAMED("a") }, { "b", "4", NAMED("b") }, { "c", "4", NAMED("c") } },
+            { { "p", "a", "1", NULL, ON("a") } }, "'disruption':{'budgets':[{'nodes':1}]}" }, "upgrade",
           "1 new, b [0 pods, 0 waves, 0s]; 1 new, c [0 pods, 0 waves, 0s]. 360s\n"
           "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 node affinity): x/p: of all nodes 3 not a destination, 3 node affinity;" },
         { "a pod that fits nowhere, alone",
@@ -168,20 +172,28 @@
           { { { "a", "4" }, { "b", "4" } },
             { { "p", "a", "3" } }, "'disruption':{'budgets':[]},'limits':{'memory':'210Gi'}" }, "upgrade",
           "none. 0s\n"
-          "b: POOL_LIMIT: one like it has to come first, but NodePool a may have 210Gi memory (spec.limits): its nodes, this one included, have 200Gi, and the new one would add 100Gi. Raise spec.limits.memory to at least 300Gi;\n"
-          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 210Gi memory (spec.limits): its nodes, this one included, have 200Gi, and the new one would add 100Gi. Raise spec.limits.memory to at least 300Gi;" },
+          "b: POOL_LIMIT: one like it has to come first, but NodePool a may have 210Gi memory (spec.limits): "
+          "its nodes, this one included, have 200Gi, and the new one would add 100Gi. Raise spec.limits.memory to at "
+          "least 300Gi;\n"
+          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 210Gi memory (spec.limits): "
+          "its nodes, this one included, have 200Gi, and the new one would add 100Gi. Raise spec.limits.memory to at "
+          "least 300Gi;" },
         { "a limit of half a CPU",
           { { { "a", "3500m" } }, {}, "'disruption':{'budgets':[]},'limits':{'cpu':'5500m'}" }, "upgrade",
           "none. 0s\n"
-          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 5500m cpu (spec.limits): its nodes, this one included, have 3.5, and the new one would add 3.5. Raise spec.limits.cpu to at least 7;" },
+          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 5500m cpu (spec.limits): its nodes, "
+          "this one included, have 3.5, and the new one would add 3.5. Raise spec.limits.cpu to at least 7;" },
         { "a limit of bytes",
           { { { "a", "3" } }, {}, "'disruption':{'budgets':[]},'limits':{'memory':'100001Mi'}" }, "upgrade",
           "none. 0s\n"
-          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 100001Mi memory (spec.limits): its nodes, this one included, have 100Gi, and the new one would add 100Gi. Raise spec.limits.memory to at least 200Gi;" },
+          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 100001Mi memory (spec.limits): "
+          "its nodes, this one included, have 100Gi, and the new one would add 100Gi. Raise spec.limits.memory to at "
+          "least 200Gi;" },
         { "a limit of something else",
           { { { "a", "3" } }, {}, "'disruption':{'budgets':[]},'limits':{'pods':'200'}" }, "upgrade",
           "none. 0s\n"
-          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 200 pods (spec.limits): its nodes, this one included, have 110, and the new one would add 110. Raise spec.limits.pods to at least 220;" },
+          "a: POOL_LIMIT: one like it has to come first, but NodePool a may have 200 pods (spec.limits): its nodes, "
+          "this one included, have 110, and the new one would add 110. Raise spec.limits.pods to at least 220;" },
 
         /* the plan */
         { "the cheapest that is too small, and the next",
@@ -203,17 +215,21 @@
         { "an empty one and one that fits",
           { { { "a", "4", TYPE("l") }, { "b", "4", TYPE("l") }, { "c", "4", TYPE("l") } },
             { { "p", "a", "1" },
-            { "r", "c", "1" } }, "'disruption':{'budgets':[],'emptyAfter':'1h','consolidation':{'policy':'WhenUnderutilized'}},'offerings':[" OFFER("l", "4", "4") "]" },
+            { "r", "c", "1" } }, "'disruption':{'budgets':[],'emptyAfter':'1h',"
+              "'consolidation':{'policy':'WhenUnderutilized'}},'offerings':[" OFFER("l", "4", "4") "]" },
           "plan",
-          "Emptiness/empty b [0 pods, 0 waves, 0s] 4>0 (empty since 2027-01-01T00:00:00Z or later); Consolidation/single-node a p>c [1 pods, 1 waves, 30s] 4>0 (its 1 pod fits on other nodes)\n"
+          "Emptiness/empty b [0 pods, 0 waves, 0s] 4>0 (empty since 2027-01-01T00:00:00Z or later); "
+          "Consolidation/single-node a p>c [1 pods, 1 waves, 30s] 4>0 (its 1 pod fits on other nodes)\n"
           "c: DESTINATION: 1 pod would come to it as the nodes before it go;" },
         { "expired, and its pods fit nowhere",
           { { { "a", "4" }, { "b", "1" } },
             { { "p", "a", "3" } }, "'disruption':{'budgets':[],'expireAfter':'100h'}" }, "plan",
-          "Expiration/empty b [0 pods, 0 waves, 0s] (expired since 2027-01-05T00:34:15Z); Expiration/ a p>new-1 [1 pods, 1 waves, 30s] +a (expired since 2027-01-04T19:09:04Z)" },
+          "Expiration/empty b [0 pods, 0 waves, 0s] (expired since 2027-01-05T00:34:15Z); Expiration/ a p>new-1 [1 "
+          "pods, 1 waves, 30s] +a (expired since 2027-01-04T19:09:04Z)" },
         { "expired by force",
           { { { "a", "4" } },
-            { { "p", "a", "3", "'annotations':{'vesper.sh/do-not-evict':'true'}" } }, "'disruption':{'budgets':[],'expireAfter':'100h','expireHardAfter':'200h'}" },
+            { { "p", "a", "3", "'annotations':{'vesper.sh/do-not-evict':'true'}" } },
+              "'disruption':{'budgets':[],'expireAfter':'100h','expireHardAfter':'200h'}" },
           "plan",
           "Expiration/hard deadline a p>new-1 [1 pods, 1 waves, 30s] +a (past its hard deadline since 2027-01-09T08:00:00Z)" },
         { "drifted, one at a time",
@@ -254,11 +270,13 @@
             "'disruption':{'budgets':[]}" }, "upgrade",
           "none. 0s\n"
           "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 node affinity): x/p: of all nodes 1 not a destination, 2 node affinity;\n"
-          "b: NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/q: of all nodes 1 not a destination, 1 node affinity, 1 resources, nearest a;" },
+          "b: NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/q: of all nodes 1 not a "
+          "destination, 1 node affinity, 1 resources, nearest a;" },
         { "both have expired, and the pods of one come to the other first",
           { { { "a", "4" }, { "b", "4" }, { "c", "1", "'labels':{'any':'thing'}" } }, { { "p", "a", "2" }, { "q", "b", "2" } },
             "'disruption':{'budgets':[],'expireAfter':'100h'}" }, "plan",
-          "Expiration/ a p>b [1 pods, 1 waves, 30s] (expired since 2027-01-04T19:09:04Z); Expiration/ b p>new-1 q>new-1 [1 pods, 1 waves, 30s] +b (expired since 2027-01-05T00:34:15Z)\n"
+          "Expiration/ a p>b [1 pods, 1 waves, 30s] (expired since 2027-01-04T19:09:04Z); Expiration/ b p>new-1 "
+          "q>new-1 [1 pods, 1 waves, 30s] +b (expired since 2027-01-05T00:34:15Z)\n"
           "c: NOT_MANAGED: it is not managed: no NodePool selects it;" },
         { "a pending pod has its place on a node that could be consolidated",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" }, { "w", NULL, "3" } }, UNDERUTILIZED }, "plan",
@@ -266,7 +284,8 @@
           "a: NOMINATED: pending pod x/w has a place now, and would have none if node a went;\n"
           "b: NOMINATED: pending pod x/w has a place now, and would have none if node b went;" },
         { "two pending pods have their places on a node that could be consolidated",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" }, { "v", NULL, "1500m" }, { "w", NULL, "1500m" } }, UNDERUTILIZED }, "plan",
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" }, { "v", NULL, "1500m" },
+              { "w", NULL, "1500m" } }, UNDERUTILIZED }, "plan",
           "\n"
           "a: NOMINATED: pending pod x/v and 1 more have a place now, and would have none if node a went;\n"
           "b: NOMINATED: pending pod x/v and 1 more have a place now, and would have none if node b went;" },
@@ -279,22 +298,30 @@
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'mine'" },
             { "q", "a", "1", NULL, "'schedulerName':'yours'" } }, UNDERUTILIZED }, "plan",
           "Consolidation/empty b [0 pods, 0 waves, 0s] (empty since 2027-01-01T00:00:00Z or later)\n"
-          "a: UNMODELLED: where pod x/p would go cannot be simulated: another scheduler places it (schedulerName); UNMODELLED: where pod x/q would go cannot be simulated: another scheduler places it (schedulerName);" },
+          "a: UNMODELLED: where pod x/p would go cannot be simulated: another scheduler places it (schedulerName); "
+          "UNMODELLED: where pod x/q would go cannot be simulated: another scheduler places it (schedulerName);" },
         { "a pod of another scheduler, and one without a place",
           { { { "a", "4" }, { "b", "2" } }, { { "p", "a", "1", NULL, "'schedulerName':'mine'" },
             { "q", "a", "3" } }, "" }, "without a",
           "does not fit: a [2 pods, 1 waves, 30s]\n"
-          "a: UNMODELLED: where pod x/p would go cannot be simulated: another scheduler places it (schedulerName); NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/q: of all nodes 1 not a destination, 1 resources, nearest b;" },
+          "a: UNMODELLED: where pod x/p would go cannot be simulated: another scheduler places it (schedulerName); "
+          "NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/q: of all nodes 1 not a "
+          "destination, 1 resources, nearest b;" },
         { "five pods without a place",
           { { { "a", "8" }, { "b", "500m" } }, { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q1", "a", "1" },
             { "q2", "a", "1" }, { "r", "a", "1" } }, "" }, "without a",
           "does not fit: a [5 pods, 1 waves, 30s]\n"
-          "a: NOT_PLACED: 5 of its pods have no place on other nodes (5 resources): x/p1: of all nodes 1 not a destination, 1 resources, nearest b; x/p2: of all nodes 1 not a destination, 1 resources, nearest b; x/q1: of all nodes 1 not a destination, 1 resources, nearest b; x/q2: of all nodes 1 not a destination, 1 resources, nearest b; x/r: of all nodes 1 not a destination, 1 resources, nearest b;" },
+          "a: NOT_PLACED: 5 of its pods have no place on other nodes (5 resources): x/p1: of all nodes 1 not a "
+          "destination, 1 resources, nearest b; x/p2: of all nodes 1 not a destination, 1 resources, nearest b; "
+          "x/q1: of all nodes 1 not a destination, 1 resources, nearest b; x/q2: of all nodes 1 not a destination, "
+          "1 resources, nearest b; x/r: of all nodes 1 not a destination, 1 resources, nearest b;" },
         { "pods without a place for two reasons",
           { { { "a", "8" }, { "b", "500m" } }, { { "p1", "a", "1" },
             { "q", "a", "0", NULL, "'nodeSelector':{'no':'where'}" } }, "" }, "without a",
           "does not fit: a [2 pods, 1 waves, 30s]\n"
-          "a: NOT_PLACED: 2 of its pods have no place on other nodes (1 node affinity, 1 resources): x/p1: of all nodes 1 not a destination, 1 resources, nearest b; x/q: of all nodes 1 not a destination, 1 node affinity;" },
+          "a: NOT_PLACED: 2 of its pods have no place on other nodes (1 node affinity, 1 resources): x/p1: "
+          "of all nodes 1 not a destination, 1 resources, nearest b; x/q: of all nodes 1 not a destination, "
+          "1 node affinity;" },
         { "a preference that would be lost",
           { { { "a", "4", "'labels':{'pool':'a','disk':'ssd'}" },
             { "b", "4", "'labels':{'any':'thing'}" } },
@@ -305,7 +332,8 @@
         { "a preference that may be lost",
           { { { "a", "4", "'labels':{'pool':'a','disk':'ssd'}" },
             { "b", "4", "'labels':{'any':'thing'}" } },
-            { { "p", "a", "1", NULL, PREFERS_SSD } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized','preferences':'Ignore'}}" },
+            { { "p", "a", "1", NULL, PREFERS_SSD } }, "'disruption':{'budgets':[],"
+              "'consolidation':{'policy':'WhenUnderutilized','preferences':'Ignore'}}" },
           "plan",
           "Consolidation/single-node a p>b [1 pods, 1 waves, 30s] (its 1 pod fits on other nodes)\n"
           "b: NOT_MANAGED: it is not managed: no NodePool selects it;" },
@@ -319,43 +347,54 @@
             { { "p", "a", "1" } }, "'disruption':{'budgets':[],'drift':'Auto'},'template':{'labels':{'tier':'2'}},'limits':{'nodes':1}" },
           "plan",
           "\n"
-          "a: POOL_LIMIT: its pods have no place elsewhere, so that one like it has to come first, but NodePool a may have 1 node (spec.limits) and has 1, this one included. Raise spec.limits.nodes to at least 2; NOT_PLACED: 1 of its pods has no place on other nodes (1 not a destination): x/p: of all nodes 1 not a destination;" },
+          "a: POOL_LIMIT: its pods have no place elsewhere, so that one like it has to come first, but NodePool a "
+          "may have 1 node (spec.limits) and has 1, this one included. Raise spec.limits.nodes to at least 2; "
+          "NOT_PLACED: 1 of its pods has no place on other nodes (1 not a destination): x/p: of all nodes 1 not a "
+          "destination;" },
         { "drifted, and its successor is as the pool says",
           { { { "a", "4" } },
-            { { "p", "a", "1", NULL, "'nodeSelector':{'tier':'2'}" } }, "'disruption':{'budgets':[],'drift':'Auto'},'template':{'labels':{'tier':'2'}}" },
+            { { "p", "a", "1", NULL, "'nodeSelector':{'tier':'2'}" } }, "'disruption':{'budgets':[],'drift':'Auto'},"
+              "'template':{'labels':{'tier':'2'}}" },
           "plan",
           "Drift/ a p>new-1 [1 pods, 1 waves, 30s] +a (it has no label tier, and spec.template says '2')" },
         { "drifted, and a budget of pods holds it",
           { { { "a", "4" }, { "b", "4" } },
-            { { "p", "a", "1" } }, "'disruption':{'budgets':[],'drift':'Auto'},'template':{'labels':{'tier':'2'}}", { RIG_PDB("x", "p", "'disruptionsAllowed':0") } },
+            { { "p", "a", "1" } }, "'disruption':{'budgets':[],'drift':'Auto'},'template':{'labels':{'tier':'2'}}",
+              { RIG_PDB("x", "p", "'disruptionsAllowed':0") } },
           "plan",
           "Drift/empty b [0 pods, 0 waves, 0s] (it has no label tier, and spec.template says '2')\n"
           "a: PDB_BLOCKS: pdb x/x prevents pod evictions;" },
         { "drifted, a budget of pods holds it, and its drain has an end",
           { { { "a", "4" }, { "b", "4", "'labels':{'any':'thing'}" } },
-            { { "p", "a", "1" } }, "'disruption':{'budgets':[],'drift':'Auto'},'template':{'labels':{'tier':'2'},'terminationGracePeriod':'1h'}", { RIG_PDB("x", "p", "'disruptionsAllowed':0") } },
+            { { "p", "a", "1" } }, "'disruption':{'budgets':[],'drift':'Auto'},'template':{'labels':{'tier':'2'},"
+              "'terminationGracePeriod':'1h'}", { RIG_PDB("x", "p", "'disruptionsAllowed':0") } },
           "plan",
           "Drift/ a p>b [1 pods, 1 waves, 30s, x] (it has no label tier, and spec.template says '2')\n"
           "b: NOT_MANAGED: it is not managed: no NodePool selects it;" },
         { "the dearer of two goes first",
           { { { "a", "4", TYPE("s") }, { "b", "4", TYPE("l") }, { "c", "2", "'labels':{'any':'thing'}" } },
             { { "p", "a", "2" },
-            { "q", "b", "2" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized','minimumSavings':'1%'}},'offerings':[" OFFER("l", "4", "4") "," OFFER("s", "1", "4") "]" },
+            { "q", "b", "2" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized',"
+              "'minimumSavings':'1%'}},'offerings':[" OFFER("l", "4", "4") "," OFFER("s", "1", "4") "]" },
           "plan",
           "Consolidation/single-node b q>a [1 pods, 1 waves, 30s] 4>0 (its 1 pod fits on other nodes)\n"
           "a: DESTINATION: 1 pod would come to it as the nodes before it go;\n"
           "c: NOT_MANAGED: it is not managed: no NodePool selects it;" },
         { "savings of just as much as is asked for",
           { { { "a", "8", TYPE("l") } },
-            { { "p", "a", "3" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized','minimumSavings':'50%'}},'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "2", "4") "]" },
+            { { "p", "a", "3" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized',"
+              "'minimumSavings':'50%'}},'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "2", "4") "]" },
           "plan",
           "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +s 4>2 (its pods fit on other nodes and one new s, which saves 2 of its 4)" },
         { "savings of less than is asked for",
           { { { "a", "8", TYPE("l") } },
-            { { "p", "a", "3" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized','minimumSavings':'51%'}},'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "2", "4") "]" },
+            { { "p", "a", "3" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized',"
+              "'minimumSavings':'51%'}},'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "2", "4") "]" },
           "plan",
           "\n"
-          "a: SAVINGS_LOW: it costs 4, and s at 2 would save less than the 51 % that its pool asks for (minimumSavings); NOT_PLACED: 1 of its pods has no place on other nodes (1 not a destination): x/p: of all nodes 1 not a destination;" },
+          "a: SAVINGS_LOW: it costs 4, and s at 2 would save less than the 51 % that its pool asks for "
+          "(minimumSavings); NOT_PLACED: 1 of its pods has no place on other nodes (1 not a destination): x/p: "
+          "of all nodes 1 not a destination;" },
         { "two offerings of one price",
           { { { "a", "8", TYPE("l") } },
             { { "p", "a", "3" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("t", "2", "4") "," OFFER("s", "2", "4") "]" },
@@ -363,9 +402,12 @@
           "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +s 4>2 (its pods fit on other nodes and one new s, which saves 2 of its 4)" },
         { "two offerings of one type",
           { { { "a", "8", TYPE("l") } },
-            { { "p", "a", "3" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") ",{'instanceType':'s','capacityType':'spot','price':2,'allocatable':{'cpu':'4'}},{'instanceType':'s','capacityType':'on-demand','price':2,'allocatable':{'cpu':'4'}}]" },
+            { { "p", "a", "3" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") ",{'instanceType':'s',"
+              "'capacityType':'spot','price':2,'allocatable':{'cpu':'4'}},{'instanceType':'s',"
+              "'capacityType':'on-demand','price':2,'allocatable':{'cpu':'4'}}]" },
           "plan",
-          "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +s, on-demand 4>2 (its pods fit on other nodes and one new s, on-demand, which saves 2 of its 4)" },
+          "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +s, on-demand 4>2 (its pods fit on other nodes and "
+          "one new s, on-demand, which saves 2 of its 4)" },
         { "expired, and nothing takes its pods; another's successor does",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, ONLY_ON_A }, { "q1", "b", "2" }, { "q2", "b", "2" } },
             "'disruption':{'budgets':[],'expireAfter':'100h'}" }, "plan",
@@ -377,11 +419,13 @@
           "b: DESTINATION: 1 pod would come to it as the nodes before it go;" },
         { "of pods that ask for the same, the older is placed first",
           { { { "a", "8" }, { "b", "1" }, { "c", "1" } },
-            { { "p", "a", "1", "'creationTimestamp':'2027-01-03T00:00:00Z'" }, { "q", "a", "1", "'creationTimestamp':'2027-01-02T00:00:00Z'" } }, "" }, "without a",
+            { { "p", "a", "1", "'creationTimestamp':'2027-01-03T00:00:00Z'" },
+              { "q", "a", "1", "'creationTimestamp':'2027-01-02T00:00:00Z'" } }, "" }, "without a",
           "fits: a q>b p>c [2 pods, 1 waves, 30s]" },
         { "of pods that ask for the same, the older is placed first, whatever it is called",
           { { { "a", "8" }, { "b", "1" }, { "c", "1" } },
-            { { "p", "a", "1", "'creationTimestamp':'2027-01-02T00:00:00Z'" }, { "q", "a", "1", "'creationTimestamp':'2027-01-03T00:00:00Z'" } }, "" }, "without a",
+            { { "p", "a", "1", "'creationTimestamp':'2027-01-02T00:00:00Z'" },
+              { "q", "a", "1", "'creationTimestamp':'2027-01-03T00:00:00Z'" } }, "" }, "without a",
           "fits: a p>b q>c [2 pods, 1 waves, 30s]" },
         { "of pods that ask for as much CPU, the one of more memory is placed first",
           { { { "a", "8" }, { "b", "1" }, { "c", "1" } },

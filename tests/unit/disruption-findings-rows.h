@@ -28,7 +28,8 @@ typedef struct FindingRow {
 #define ANNOTATED(a) LABELS ",'annotations':{" a "}"
 #define OWNED "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'o','uid':'u','controller':true}]"
 #define OPTS_OUT(a) "'annotations':{" a "}," OWNED
-#define OTHER_POOL(more) "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'z'" more "},'spec':{'selector':{'matchLabels':{'pool':'a'}}}}"
+#define OTHER_POOL(more) "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'z'" more \
+        "},'spec':{'selector':{'matchLabels':{'pool':'a'}}}}"
 #define LEASE_NAMESPACE(paused) \
         "{'apiVersion':'v1','kind':'Namespace','metadata':{'name':'vesper-system','annotations':{'vesper.sh/paused':'" paused "'}}}"
 #define PAUSED_POOL(value) \
@@ -37,12 +38,15 @@ typedef struct FindingRow {
 #define STARTUP "'template':{'startupTaints':[{'key':'s','value':'v','effect':'NoSchedule'}]}"
 #define PROMISED(name) { name, NULL, "1", NULL, NULL, "'phase':'Pending','nominatedNodeName':'a'" }
 #define NDB(more) \
-        "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeDisruptionBudget','metadata':{'name':'nb'},'spec':{'selector':{'matchLabels':{'pool':'a'}}," more "}}"
+        "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeDisruptionBudget','metadata':{'name':'nb'}," \
+        "'spec':{'selector':{'matchLabels':{'pool':'a'}}," more "}}"
 
 #define CLAIM(meta, spec, status) \
-        "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'," meta "},'spec':{" spec "},'status':{'nodeUID':'u-a'" status "}}"
+        "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'," meta "},'spec':{" spec \
+        "},'status':{'nodeUID':'u-a'" status "}}"
 #define CLAIM_SAYS(type, status) \
-        CLAIM("'creationTimestamp':'" RIG_OLD "'", "", ",'conditions':[{'type':'" type "','status':'" status "','lastTransitionTime':'2027-01-15T07:00:00Z'}]")
+        CLAIM("'creationTimestamp':'" RIG_OLD "'", "", ",'conditions':[{'type':'" type "','status':'" status \
+              "','lastTransitionTime':'2027-01-15T07:00:00Z'}]")
 
 static const FindingRow finding_rows[] = {
         /* which pool it is of */
@@ -127,7 +131,8 @@ static const FindingRow finding_rows[] = {
           .want = "NOMINATED: not all pods are known that were evicted in the last minute, and their successors may need it" },
         { .what = "not all are known that wait, and it is promised", .pods = { PROMISED("w") },
           .lacks_waiting = true, .flags = GATE_FOR_GOOD,
-          .want = "NOMINATED: not all pods are known that were evicted in the last minute, and their successors may need it; NOMINATED [pod x/w]: it is promised to pending pod x/w (status.nominatedNodeName)" },
+          .want = "NOMINATED: not all pods are known that were evicted in the last minute, and their successors may "
+                  "need it; NOMINATED [pod x/w]: it is promised to pending pod x/w (status.nominatedNodeName)" },
 
         /* its pods */
         { .what = "a pod that opted out",
@@ -167,7 +172,8 @@ static const FindingRow finding_rows[] = {
         { .what = "a budget of another app", .pods = { { "p", "a", "1" } },
           .others = { RIG_PDB("x", "q", "'disruptionsAllowed':0") } },
         { .what = "a budget of another namespace", .pods = { { "p", "a", "1" } },
-          .others = { "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'y','name':'x'},'spec':{'selector':{'matchLabels':{'app':'p'}}},'status':{'disruptionsAllowed':0}}" } },
+          .others = { "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'y',"
+            "'name':'x'},'spec':{'selector':{'matchLabels':{'app':'p'}}},'status':{'disruptionsAllowed':0}}" } },
         { .what = "a budget that can allow none", .pods = { { "p", "a", "1" } },
           .others = { RIG_PDB("x", "p", "'disruptionsAllowed':0,'desiredHealthy':3,'expectedPods':3") },
           .want = "PDB_IMPOSSIBLE [pdb x/x]: pdb x/x can never allow an eviction: it wants 3 of 3 pods healthy" },
@@ -201,7 +207,8 @@ static const FindingRow finding_rows[] = {
           .unknown = "poddisruptionbudgets", .flags = GATE_PODS_MAY_WAIT },
         { .what = "a pod of a DaemonSet that opted out",
           .pods = { { "p", "a", "1",
-                  "'annotations':{'vesper.sh/do-not-evict':'true'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'o','uid':'u','controller':true}]"
+                  "'annotations':{'vesper.sh/do-not-evict':'true'},'ownerReferences':[{'apiVersion':'apps/v1',"
+                  "'kind':'DaemonSet','name':'o','uid':'u','controller':true}]"
                   } },
           .pool = "'disruption':{'nakedPods':'Block'}", .others = { RIG_PDB("x", "p", "'disruptionsAllowed':0") } },
 
@@ -242,40 +249,52 @@ static const FindingRow finding_rows[] = {
         { .what = "one at a time by both", OF_BUDGETS("'budgets':[{'nodes':1}],'maxConcurrent':1", DISRUPTION_EMPTY),
           .takes_b = true,
           .want = "BUDGET [nodepool a]: budgets of NodePool a allow 1 of 2 nodes for Empty, and 1 are unavailable or chosen already" },
-        { .what = "a schedule that nobody can read", OF_BUDGETS("'budgets':[{'nodes':7,'schedule':'@daily','duration':'1h','timeZone':'Mars/Olympus'}]", DISRUPTION_EMPTY),
+        { .what = "a schedule that nobody can read", OF_BUDGETS("'budgets':[{'nodes':7,'schedule':'@daily',"
+            "'duration':'1h','timeZone':'Mars/Olympus'}]", DISRUPTION_EMPTY),
           .want = "BUDGET [nodepool a]: a schedule or timeZone of NodePool a cannot be read, so that nothing goes" },
-        { .what = "a schedule that nobody can read, for another reason", OF_BUDGETS("'budgets':[{'nodes':7,'schedule':'@daily','duration':'1h','timeZone':'Mars/Olympus','reasons':['Drifted']}]", DISRUPTION_EMPTY) },
-        { .what = "a window that nobody can read", OF_BUDGETS("'budgets':[],'windows':[{'schedule':'@daily','duration':'1h','timeZone':'Mars/Olympus'}]", DISRUPTION_EMPTY),
+        { .what = "a schedule that nobody can read, for another reason",
+          OF_BUDGETS("'budgets':[{'nodes':7,'schedule':'@daily','duration':'1h','timeZone':'Mars/Olympus',"
+            "'reasons':['Drifted']}]", DISRUPTION_EMPTY) },
+        { .what = "a window that nobody can read", OF_BUDGETS("'budgets':[],'windows':[{'schedule':'@daily',"
+            "'duration':'1h','timeZone':'Mars/Olympus'}]", DISRUPTION_EMPTY),
           .want = "BUDGET [nodepool a]: a schedule or timeZone of NodePool a cannot be read, so that nothing goes" },
-        { .what = "an unreadable one behind one that is", OF_BUDGETS("'budgets':[{'nodes':7,'schedule':'@daily','duration':'1h','timeZone':'Mars/Olympus'},{'nodes':5}]", DISRUPTION_EMPTY),
+        { .what = "an unreadable one behind one that is", OF_BUDGETS("'budgets':[{'nodes':7,'schedule':'@daily',"
+            "'duration':'1h','timeZone':'Mars/Olympus'},{'nodes':5}]", DISRUPTION_EMPTY),
           .want = "BUDGET [nodepool a]: a schedule or timeZone of NodePool a cannot be read, so that nothing goes" },
         { .what = "a window that is open", OF_BUDGETS("'budgets':[],'windows':[{'schedule':'0 7 * * *','duration':'2h'}]", DISRUPTION_EMPTY) },
         { .what = "a window that is shut", OF_BUDGETS("'budgets':[],'windows':[{'schedule':'0 9 * * *','duration':'2h'}]", DISRUPTION_EMPTY),
           .want = "OUTSIDE_WINDOW [nodepool a]: no window of NodePool a is open for Empty" },
-        { .what = "a window that is shut, and it is cordoned itself", OF_BUDGETS("'budgets':[],'windows':[{'schedule':'0 9 * * *','duration':'2h'}]", DISRUPTION_EMPTY),
+        { .what = "a window that is shut, and it is cordoned itself",
+          OF_BUDGETS("'budgets':[],'windows':[{'schedule':'0 9 * * *','duration':'2h'}]", DISRUPTION_EMPTY),
           .spec = "'unschedulable':true",
           .want = "OUTSIDE_WINDOW [nodepool a]: no window of NodePool a is open for Empty" },
-        { .what = "a window that is open, and one that is shut", OF_BUDGETS("'budgets':[],'windows':[{'schedule':'0 7 * * *','duration':'2h'},{'schedule':'0 9 * * *','duration':'2h'}]", DISRUPTION_EMPTY) },
+        { .what = "a window that is open, and one that is shut",
+          OF_BUDGETS("'budgets':[],'windows':[{'schedule':'0 7 * * *','duration':'2h'},{'schedule':'0 9 * * *',"
+            "'duration':'2h'}]", DISRUPTION_EMPTY) },
 
         /* NodeDisruptionBudgets */
         { .what = "room for one", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'maxUnavailable':1") } },
         { .what = "room for one, and one is chosen", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'maxUnavailable':1") }, .takes_b = true,
-          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (maxUnavailable 1) has no room: 2 of its 2 nodes are available, and 1 chosen already" },
+          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (maxUnavailable 1) has no room: "
+                  "2 of its 2 nodes are available, and 1 chosen already" },
         { .what = "room for one, and it is not Ready itself", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'maxUnavailable':1") }, .ready = "False" },
         { .what = "room for none", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'minAvailable':2") },
-          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (minAvailable 2) has no room: 2 of its 2 nodes are available, and 0 chosen already" },
+          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (minAvailable 2) has no room: "
+                  "2 of its 2 nodes are available, and 0 chosen already" },
         { .what = "room for half", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'minAvailable':'50%'") } },
         { .what = "room for half, and one is chosen", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'minAvailable':'50%'") }, .takes_b = true,
-          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (minAvailable 50%) has no room: 2 of its 2 nodes are available, and 1 chosen already" },
+          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (minAvailable 50%) has no room: "
+                  "2 of its 2 nodes are available, and 1 chosen already" },
         { .what = "room for one, and the other is not Ready", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .ready_b = "False", .others = { NDB("'maxUnavailable':1") },
-          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (maxUnavailable 1) has no room: 1 of its 2 nodes are available, and 0 chosen already" },
+          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (maxUnavailable 1) has no room: "
+                  "1 of its 2 nodes are available, and 0 chosen already" },
         { .what = "room for one, and the other is cordoned", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .spec_b = "'unschedulable':true", .others = { NDB("'maxUnavailable':1") } },
         { .what = "room for none, and it is being deleted", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
@@ -285,7 +304,8 @@ static const FindingRow finding_rows[] = {
                   "'selector':{'matchLabels':{'pool':'z'}},'minAvailable':2}}" } },
         { .what = "room for one, and the other has it", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'maxUnavailable':1},'status':{'disruptedNodes':[{'name':'b','uid':'u-b'}]") },
-          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (maxUnavailable 1) has no room: 1 of its 2 nodes are available, and 0 chosen already" },
+          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (maxUnavailable 1) has no room: "
+                  "1 of its 2 nodes are available, and 0 chosen already" },
         { .what = "room for one, and it has that itself", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
           .others = { NDB("'maxUnavailable':1},'status':{'disruptedNodes':[{'name':'a','uid':'u-a'}]") } },
         { .what = "room for one, and a node that is gone has it", OF_BUDGETS("'budgets':[]", DISRUPTION_EMPTY),
@@ -295,7 +315,8 @@ static const FindingRow finding_rows[] = {
           .want = "SNAPSHOT_INCOMPLETE: NodeDisruptionBudgets were not read, and one may select it" },
         { .what = "no pool, and room for none", .no_pool = true, .ask = ASK_BUDGETS,
           .others = { NDB("'minAvailable':2") },
-          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (minAvailable 2) has no room: 2 of its 2 nodes are available, and 0 chosen already" },
+          .want = "NODE_BUDGET [nodedisruptionbudget nb]: NodeDisruptionBudget nb (minAvailable 2) has no room: "
+                  "2 of its 2 nodes are available, and 0 chosen already" },
 
         /* expiration: it is 2027-01-15T08:00:00Z, and the nodes came on the first at midnight, 344 h ago */
 #define EXPIRES(d) .pool = "'disruption':{'budgets':[]," d "}", .ask = ASK_EXPIRY
@@ -312,7 +333,8 @@ static const FindingRow finding_rows[] = {
           .others = { CLAIM("'creationTimestamp':'2027-01-10T00:00:00Z'", "", "") },
           .want = "due -449455s: expired since 2027-01-10T03:09:04Z" },
         { .what = "a claim of another node", EXPIRES("'expireAfter':'720h'"),
-          .others = { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c','creationTimestamp':'2026-11-01T00:00:00Z'},'spec':{},'status':{'nodeUID':'u-b'}}"
+          .others = { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c',"
+            "'creationTimestamp':'2026-11-01T00:00:00Z'},'spec':{},'status':{'nodeUID':'u-b'}}"
                   }, .want = "NOT_EXPIRED +1278544s: it expires at 2027-01-30T03:09:04Z" },
         { .what = "a short life, spread over nothing", EXPIRES("'expireAfter':'9s'"),
           .want = "due -1238391s: expired since 2027-01-01T00:00:08Z" },
@@ -422,7 +444,8 @@ static const FindingRow finding_rows[] = {
           .want = "QUIET_PERIOD +2400s: it has been empty since 2027-01-15T07:40:00Z or later, and may go at 2027-01-15T08:40:00Z" },
         { .what = "a DaemonSet's pod that came lately", EMPTIES("1h"),
           .pods = { { "p", "a", "1",
-                  "'creationTimestamp':'2027-01-15T07:30:00Z','ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'o','uid':'u','controller':true}]"
+                  "'creationTimestamp':'2027-01-15T07:30:00Z','ownerReferences':[{'apiVersion':'apps/v1',"
+                  "'kind':'DaemonSet','name':'o','uid':'u','controller':true}]"
                   } } },
         { .what = "promised, and it would be empty", EMPTIES("1h"), .pods = { PROMISED("w") },
           .want = "NOMINATED [pod x/w]: it is promised to pending pod x/w (status.nominatedNodeName)" },
@@ -446,17 +469,20 @@ static const FindingRow finding_rows[] = {
           .want = "QUIET_PERIOD +3600s: it has been empty since 2027-01-01T00:00:00Z or later, and may go at 2027-01-15T09:00:00Z" },
         { .what = "quiet, and not for long enough", CONSOLIDATES("'policy':'WhenUnderutilized','after':'345h'"),
           .pods = { { "p", "a", "1" } },
-          .want = "QUIET_PERIOD +3600s: its pods changed, as far as is known, or it became Ready, at 2027-01-01T00:00:00Z: it may go at 2027-01-15T09:00:00Z" },
+          .want = "QUIET_PERIOD +3600s: its pods changed, as far as is known, or it became Ready, "
+                  "at 2027-01-01T00:00:00Z: it may go at 2027-01-15T09:00:00Z" },
         { .what = "quiet for just long enough", CONSOLIDATES("'policy':'WhenUnderutilized','after':'344h'"),
           .pods = { { "p", "a", "1" } } },
         { .what = "a pod came lately", CONSOLIDATES("'policy':'WhenUnderutilized','after':'1h'"),
           .pods = { { "p", "a", "1" }, { "q", "a", "1", "'creationTimestamp':'2027-01-15T07:30:00Z'," OWNED }
                   },
-          .want = "QUIET_PERIOD +1800s: its pods changed, as far as is known, or it became Ready, at 2027-01-15T07:30:00Z: it may go at 2027-01-15T08:30:00Z" },
+          .want = "QUIET_PERIOD +1800s: its pods changed, as far as is known, or it became Ready, "
+                  "at 2027-01-15T07:30:00Z: it may go at 2027-01-15T08:30:00Z" },
         { .what = "a pod began lately", CONSOLIDATES("'policy':'WhenUnderutilized','after':'1h'"),
           .pods = { { "q", "a", "1", NULL, NULL, "'phase':'Running','startTime':'2027-01-15T07:10:00Z'" }, {
                   "p", "a", "1" } },
-          .want = "QUIET_PERIOD +600s: its pods changed, as far as is known, or it became Ready, at 2027-01-15T07:10:00Z: it may go at 2027-01-15T08:10:00Z" },
+          .want = "QUIET_PERIOD +600s: its pods changed, as far as is known, or it became Ready, "
+                  "at 2027-01-15T07:10:00Z: it may go at 2027-01-15T08:10:00Z" },
         { .what = "opted out of that", CONSOLIDATES("'policy':'WhenUnderutilized'"),
           .meta = ANNOTATED("'vesper.sh/do-not-consolidate':'true'"),
           .want = "NODE_OPT_OUT: the node has opted out by annotation vesper.sh/do-not-consolidate" },

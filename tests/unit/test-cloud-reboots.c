@@ -369,7 +369,9 @@ TEST_CASE(test_ack) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_once),     cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_trouble),
-                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several), cmocka_unit_test(test_pace), cmocka_unit_test(test_memory), cmocka_unit_test(test_events_kept), cmocka_unit_test(test_ack),
+                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several),
+                        cmocka_unit_test(test_pace), cmocka_unit_test(test_memory),
+                        cmocka_unit_test(test_events_kept), cmocka_unit_test(test_ack),
         };
 
         return cmocka_run_group_tests_name("cloud-reboots", tests, NULL, NULL);

@@ -421,7 +421,8 @@ TEST_CASE(test_heard) {
 #define GRANT(until) ",'vesper.sh/shutdown-granted':'{\\'id\\':\\'r\\',\\'until\\':\\'2027-01-15T" until "Z\\'}'"
 #define EARLY ",\\'event\\':\\'instance-event-7\\'"
 #define CHANGE(phase) \
-        ",'vesper.sh/interruption':'{\\'id\\':\\'instance-event-7\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'ec2\\',\\'action\\':\\'reboot\\',\\'deadline\\':\\'2027-01-16T14:00:00Z\\'," \
+        ",'vesper.sh/interruption':'{\\'id\\':\\'instance-event-7\\',\\'kind\\':\\'maintenance\\'," \
+        "\\'source\\':\\'ec2\\',\\'action\\':\\'reboot\\',\\'deadline\\':\\'2027-01-16T14:00:00Z\\'," \
         "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':2,\\'bootID\\':\\'b1\\'}'"
 
 /* A node whose agent asked for a slot to reboot, with more annotations. */
@@ -467,7 +468,8 @@ TEST_CASE(test_reboots) {
 TEST_CASE(test_machines) {
 #define OFF ",'annotations':{'vesper.sh/out-of-service':'2027-01-15T07:56:00Z'}"
 #define PLANS(name, status, reason) \
-        "{'metadata':{'name':'" name "'},'spec':{'providerID':'aws:///z/" name "'},'status':{'conditions':[{'type':'MaintenancePlanned','status':'" status "','reason':'" reason "'," \
+        "{'metadata':{'name':'" name "'},'spec':{'providerID':'aws:///z/" name \
+        "'},'status':{'conditions':[{'type':'MaintenancePlanned','status':'" status "','reason':'" reason "'," \
         "'message':'vesper-agent waits for the reboot'}]}}"
         _cleanup_free_ char *text = NULL;
         Bench b;
@@ -497,13 +499,15 @@ TEST_CASE(test_machines) {
 
 /* HELD-BY names a pod whose wait ends by itself only once that wait has lasted a minute; a pod whose turn comes later, never. */
 TEST_CASE(test_late) {
-#define WAITS(since, reason) ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'s/" reason "','reason':'" reason "','since':'2027-01-15T" since "Z'}]"
+#define WAITS(since, reason) ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'s/" reason "','reason':'" reason \
+        "','since':'2027-01-15T" since "Z'}]"
         _cleanup_free_ char *text = NULL;
         Bench b;
 
         bench_init(&b);
         for (size_t i = 0; i < 4; i++) {
-                static const char *const status[] = { WAITS("07:59:01", "Terminating"), WAITS("07:59:00", "Terminating"), WAITS("07:50:10", "Evicting"),
+                static const char *const status[] = { WAITS("07:59:01", "Terminating"),
+                                                     WAITS("07:59:00", "Terminating"), WAITS("07:50:10", "Evicting"),
                                                       ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'s/unknown','reason':'Later'}]" };
                 char name[] = { (char) ('a' + (int) i), 0 };
 
@@ -512,11 +516,16 @@ TEST_CASE(test_late) {
         }
         put_node(&b, "e", "");
         put_claim(&b, "e", DELETED, ",'terminationGracePeriod':'1h'",
-                  ",'phase':'Draining','blockers':[{'pod':'s/one','reason':'Terminating','since':'2027-01-15T07:58:00Z'},{'pod':'s/two','reason':'Terminating','since':'2027-01-15T07:57:00Z'},"
-                  "{'pod':'s/three','reason':'Protected','since':'2027-01-15T07:59:30Z'},{'pod':'s/four','reason':'Protected','since':'2027-01-15T07:59:20Z'}]");
+                  ",'phase':'Draining','blockers':[{'pod':'s/one','reason':'Terminating',"
+                  "'since':'2027-01-15T07:58:00Z'},{'pod':'s/two','reason':'Terminating',"
+                  "'since':'2027-01-15T07:57:00Z'},"
+                  "{'pod':'s/three','reason':'Protected','since':'2027-01-15T07:59:30Z'},{'pod':'s/four',"
+                  "'reason':'Protected','since':'2027-01-15T07:59:20Z'}]");
         put_node(&b, "f", "");
         put_claim(&b, "f", DELETED, ",'terminationGracePeriod':'1h'",
-                  ",'phase':'Draining','blockers':[{'pod':'s/one','reason':'Terminating','since':'2027-01-15T07:58:00Z'},{'pod':'s/two','reason':'Terminating','since':'2027-01-15T07:57:00Z'}]");
+                  ",'phase':'Draining','blockers':[{'pod':'s/one','reason':'Terminating',"
+                  "'since':'2027-01-15T07:58:00Z'},{'pod':'s/two','reason':'Terminating',"
+                  "'since':'2027-01-15T07:57:00Z'}]");
         text = table(&b);
         assert_string_equal(text, "NODE   POOL      PHASE      PODS-LEFT   HELD-BY                       SINCE   DEADLINE\n"
                                   "a      default   Draining   2           -                             10m     in 50m\n"
@@ -542,7 +551,8 @@ TEST_CASE(test_overruled) {
 
                         put(&b, &kube_node_kind, &b.snapshot.nodes,
                             "{'metadata':{'name':'%s-in-%s','annotations':{'vesper.sh/interruption':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',"
-                            "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\',\\'bootID\\':\\'b1\\'}'}},'status':{'nodeInfo':{'bootID':'%s'}}}",
+                            "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\',\\'bootID\\':\\'b1\\'}'}},"
+                            "'status':{'nodeInfo':{'bootID':'%s'}}}",
                             phases[k], boots[i], phases[k], boots[i]);
                 }
         text = table(&b);

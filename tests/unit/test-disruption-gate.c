@@ -177,7 +177,8 @@ TEST_CASE(test_order) {
                 RigPod pods[4];
                 const char *first, *other;
         } rows[] = {
-                { "less life, though younger", "'disruption':{'expireAfter':'720h'}", NULL, "'labels':{'pool':'z'},'creationTimestamp':'2026-12-17T00:00:00Z'", {}, "a",
+                { "less life, though younger", "'disruption':{'expireAfter':'720h'}", NULL,
+                  "'labels':{'pool':'z'},'creationTimestamp':'2026-12-17T00:00:00Z'", {}, "a",
                   "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'z'},'spec':{'selector':{'matchLabels':{'pool':'z'}}}}" },
                 { "fewer pods", "", NULL, NULL, { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
                 { "lower priority", "", NULL, NULL,
@@ -199,16 +200,21 @@ TEST_CASE(test_order) {
                 { "as dear, and as many pods: the older", SAVINGS, TYPED("s"), TYPED("s") ",'creationTimestamp':'2026-12-17T00:00:00Z'",
                   { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
                 { "one whose price is known", SAVINGS, TYPED("x"), TYPED("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
-                { "one whose price is known, of more pods", SAVINGS, TYPED("s"), TYPED("x"), { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "a" },
-                { "no price is known: fewer pods", SAVINGS, TYPED("x"), TYPED("x"), { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
-                { "prices do not count where no savings are asked for", "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':1}]", TYPED("s"),
+                { "one whose price is known, of more pods", SAVINGS, TYPED("s"), TYPED("x"),
+                  { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "a" },
+                { "no price is known: fewer pods", SAVINGS, TYPED("x"), TYPED("x"),
+                  { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "prices do not count where no savings are asked for", "'offerings':[{'instanceType':'l','price':4},"
+                  "{'instanceType':'s','price':1}]", TYPED("s"),
                   TYPED("l"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
                 { "pods that cost nothing to evict: less life", "'disruption':{'expireAfter':'720h'}", NULL,
                   "'labels':{'pool':'a'},'creationTimestamp':'2026-12-17T00:00:00Z'", {}, "b" },
                 { "expired already", "'disruption':{'expireAfter':'720h'}", NULL, "'labels':{'pool':'a'},'creationTimestamp':'2026-11-17T00:00:00Z'",
                   { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } }, "b" },
                 { "nothing to evict, and more pods that stay", "", NULL, NULL, { { "p", "a", "1", "'labels':{'app':'p'},'annotations':{"
-                  "'controller.kubernetes.io/pod-deletion-cost':'-134217728'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'o','uid':'u','controller':true}]" } }, "b" },
+                  "'controller.kubernetes.io/pod-deletion-cost':'-134217728'},"
+                  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'o','uid':'u',"
+                  "'controller':true}]" } }, "b" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

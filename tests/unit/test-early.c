@@ -64,7 +64,8 @@ static void assert_plan(AgentRig *r, bool waits) {
         const char *text = c ? fj_string(c, "message", NULL) : NULL;
 
         assert_non_null(text);
-        assert_int_equal(strstr(text, "vesper-agent waits for a slot to reboot this machine early. Without a slot, vesper-agent moves") != NULL, waits);
+        assert_int_equal(strstr(text, "vesper-agent waits for a slot to reboot this machine early. Without a slot, "
+                                "vesper-agent moves") != NULL, waits);
         assert_int_equal(startswith(text, "vesper-agent moves this node's pods away from ") != NULL, !waits);
 }
 
@@ -530,7 +531,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud), cmocka_unit_test(test_late_answer),
                         cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
-                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_two_left), cmocka_unit_test(test_many_left),
+                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants),
+                        cmocka_unit_test(test_two_left), cmocka_unit_test(test_many_left),
                 cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
                 cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart), cmocka_unit_test(test_restart_told), cmocka_unit_test(test_held),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),

@@ -124,7 +124,9 @@ TEST_CASE(test_long_name) {
                 ApiError error = {};
 
                 memset(name, 'x', n);
-                body = strf("{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\",\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget %s needs\"}]}}",
+                body = strf("{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\","
+                            "\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption "
+                            "budget %s needs\"}]}}",
                             name);
                 assert_return_code(api_error_from_body(429, body, strlen(body), 0, &error), 0);
                 assert_int_equal(eviction_classify(&error, &by), EVICTION_BLOCKED_BY_PDB);

@@ -14,10 +14,12 @@
 #define CLAIM(name, volume) \
         "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'" name "','namespace':'x'},'spec':{'volumeName':'" volume "'}}"
 #define VOLUME(name, zone) \
-        "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'" name "'},'spec':{'csi':{'driver':'d','volumeHandle':'" name "'},'nodeAffinity':{'required':{" \
+        "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'" name "'},'spec':{'csi':{'driver':'d'," \
+        "'volumeHandle':'" name "'},'nodeAffinity':{'required':{" \
         "'nodeSelectorTerms':[{'matchExpressions':[{'key':'" ZONE "','operator':'In','values':['" zone "']}]}]}}}}"
 #define ATTACHES(node, n) \
-        "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'" node "'},'spec':{'drivers':[{'name':'d','nodeID':'i','allocatable':{'count':" n "}}]}}"
+        "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'" node \
+        "'},'spec':{'drivers':[{'name':'d','nodeID':'i','allocatable':{'count':" n "}}]}}"
 
 /* Nodes a of small clusters. The file expected/explain-outlook.txt has what explain --simulate prints about each of them. */
 static const struct {
@@ -39,8 +41,10 @@ static const struct {
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "2", NULL, "'nodeSelector':{'x':'y'}" } }, "" } },
         { "a port",
           { { { "a", "4" }, { "b", "4" } },
-                    { { "p", "a", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80,'containerPort':80}]}]" },
-                      { "q", "b", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80,'containerPort':80}]}]" } },
+                    { { "p", "a", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always',"
+                        "'ports':[{'hostPort':80,'containerPort':80}]}]" },
+                      { "q", "b", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always',"
+                        "'ports':[{'hostPort':80,'containerPort':80}]}]" } },
                     "" } },
         { "anti-affinity",
           { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
@@ -56,33 +60,45 @@ static const struct {
                     "" } },
         { "nobody can tell",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'own'" } }, "" } },
-        { "memory that is short", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, REQUESTS("'memory':'101Gi'") }, { "q", "b", "1" } }, "" } },
+        { "memory that is short", { { { "a", "4" }, { "b", "4" } },
+            { { "p", "a", "1", NULL, REQUESTS("'memory':'101Gi'") }, { "q", "b", "1" } }, "" } },
         { "half a mebibyte is rounded up", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, REQUESTS("'memory':'107374182401'") } }, "" } },
-        { "two resources that are short", { { { "a", "9" }, { "b", "4" } }, { { "p", "a", "1", NULL, REQUESTS("'cpu':'4100m','memory':'102Gi','ephemeral-storage':'7Mi'") } }, "" } },
+        { "two resources that are short", { { { "a", "9" }, { "b", "4" } },
+            { { "p", "a", "1", NULL, REQUESTS("'cpu':'4100m','memory':'102Gi','ephemeral-storage':'7Mi'") } }, "" } },
         { "a resource of its own", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, REQUESTS("'x.io/gpu':'1'") } }, "" } },
         { "exactly as much as is free", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, REQUESTS("'cpu':'3','memory':'100Gi'") } }, "" } },
         { "the node that lacks least", { { { "a", "9" }, { "b", "1" }, { "c", "3" }, { "d", "2" } }, { { "p", "a", "4" } }, "" } },
         { "a node that is cordoned", { { { "a", "4" }, { "b", "4", NULL, "'unschedulable':true" } }, { { "p", "a", "1" } }, "" } },
         { "no other node", { { { "a", "4" } }, { { "p", "a", "1" } }, "" } },
         { "a taint here, and a selector there",
-          { { { "a", "4" }, { "b", "4", NULL, "'taints':[{'key':'k','effect':'NoSchedule'}]" }, { "c", "4" } }, { { "p", "a", "1", NULL, "'nodeSelector':{'x':'y'}" } }, "" } },
+          { { { "a", "4" }, { "b", "4", NULL, "'taints':[{'key':'k','effect':'NoSchedule'}]" }, { "c", "4" } },
+            { { "p", "a", "1", NULL, "'nodeSelector':{'x':'y'}" } }, "" } },
         { "pod affinity",
           { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
-            { { "p", "a", "1", NULL, "'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'h','labelSelector':{'matchLabels':{'app':'q'}}}]}}" },
+            { { "p", "a", "1", NULL,
+                "'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'h',"
+                "'labelSelector':{'matchLabels':{'app':'q'}}}]}}" },
               { "q", "a", "1", "'labels':{'app':'q'}", "'hostNetwork':true" } },
             "" } },
-        { "a volume of another zone", { { ZONED("a"), ZONED("b") }, { { "p", "a", "1", NULL, USES("c") } }, "", { CLAIM("c", "v"), VOLUME("v", "a") } } },
+        { "a volume of another zone", { { ZONED("a"), ZONED("b") }, { { "p", "a", "1", NULL, USES("c") } }, "",
+            { CLAIM("c", "v"), VOLUME("v", "a") } } },
         { "as many volumes as may be attached",
-          { { ZONED("a"), { "b", "4", "'labels':{'pool':'a','" ZONE "':'a'}" } }, { { "p", "a", "1", NULL, USES("c") } }, "", { CLAIM("c", "v"), VOLUME("v", "a"), ATTACHES("b", "0") } } },
+          { { ZONED("a"), { "b", "4", "'labels':{'pool':'a','" ZONE "':'a'}" } },
+            { { "p", "a", "1", NULL, USES("c") } }, "", { CLAIM("c", "v"), VOLUME("v", "a"), ATTACHES("b", "0") } } },
         { "pods of several kinds",
-          { { { "a", "8" }, { "b", "2" }, { "c", "3" } }, { { "small", "a", "1" }, { "middle", "a", "3" }, { "large", "a", "4" }, { "of", "c", "500m" },
+          { { { "a", "8" }, { "b", "2" }, { "c", "3" } }, { { "small", "a", "1" }, { "middle", "a", "3" },
+              { "large", "a", "4" }, { "of", "c", "500m" },
               { "d", "a", "1", "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'d','controller':true}]" } }, "" } },
         { "a replacement that costs less",
           { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3", "'labels':{'app':'p'}" } },
-            "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','zone':'z1','price':1.5,'allocatable':{'cpu':'4'}}]" } },
+            "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
+            "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','zone':'z1','price':1.5,"
+            "'allocatable':{'cpu':'4'}}]" } },
         { "names that a terminal would read",
           { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3", "'labels':{'app':'p'}" } },
-            "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s\\u001b[2J','price':1.5,'allocatable':{'cpu':'4'}}]" } },
+            "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
+            "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s\\u001b[2J','price':1.5,"
+            "'allocatable':{'cpu':'4'}}]" } },
         { "it has expired", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" } }, "'disruption':{'budgets':[],'expireAfter':'100h'}" } },
         { "it is empty", { { { "a", "4" } }, {}, "'disruption':{'budgets':[],'emptyAfter':'5m'}" } },
         { "nobody manages it", { { { "a", "4", "'labels':{'any':'thing'}" }, { "b", "4" } }, { { "p", "a", "1" } }, "" } },

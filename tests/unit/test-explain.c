@@ -231,12 +231,14 @@ TEST_CASE(test_many) {
                 bench_init(&b);
                 put(&b, &kube_node_kind, GOING);
                 for (int k = 0; k < n; k++) {
-                        _cleanup_free_ char *pod = strf("{'metadata':{'namespace':'web','name':'p%d','uid':'p%d'%s},'spec':{'nodeName':'w'},'status':{'phase':'Running'}}", k, k,
+                        _cleanup_free_ char *pod = strf("{'metadata':{'namespace':'web','name':'p%d','uid':'p%d'%s},"
+                                                        "'spec':{'nodeName':'w'},'status':{'phase':'Running'}}", k, k,
                                                               rows[i / ELEMENTSOF(counts)].meta);
 
                         put(&b, &kube_pod_kind, pod);
                         if (blocker)
-                                strbuf_addf(&blockers, "%s{'pod':'web/p%d','reason':'%s','message':'m%d','since':'2027-01-15T07:5%d:00Z'}", k > 0 ? "," : "", k, blocker, k, k);
+                                strbuf_addf(&blockers, "%s{'pod':'web/p%d','reason':'%s','message':'m%d',"
+                                            "'since':'2027-01-15T07:5%d:00Z'}", k > 0 ? "," : "", k, blocker, k, k);
                 }
                 put(&b, &kube_pdb_kind, PDB("web", "1", "1", "3", "2", "3"));
                 put(&b, &kube_pdb_kind, PDB("web2", "1", "1", "3", "2", "3"));

@@ -97,7 +97,8 @@ TEST_CASE(test_round_trip) {
                 bool complete, over, overruled;
         } rows[] = {
                 { "{'id':'i','kind':'spot','source':'ec2','action':'stop','deadline':'2027-01-15T08:00:00Z','deadlineUptimeUsec':5,'phase':'Draining','podsLeft':3,'bootID':'b'}", true, false, false },
-                { "{'id':'i','kind':'manual','source':'by-hand','action':'drain','byHand':'force','phase':'Released','bootID':'b'}", true, true, true },
+                { "{'id':'i','kind':'manual','source':'by-hand','action':'drain','byHand':'force','phase':'Released',"
+                  "'bootID':'b'}", true, true, true },
                 { "{'id':'i','kind':'maintenance','source':'ec2','action':'reboot','phase':'Cancelled','podsLeft':0,'bootID':'b'}", true, true, false },
                 { "{'id':'i','kind':'spot','source':'sqs','action':'terminate','phase':'Draining','podsLeft':2,'bootID':'b','blockedBy':["
                   "{'pod':'a/b','reason':'BlockedByPDB','detail':'web'},{'pod':'a/c','reason':'Forbidden'}]}", true, false, false },

@@ -186,7 +186,8 @@ TEST_CASE(test_documents) {
                   EVENT("a", "Freeze", "Started", OWN, "") "," EVENT("b", "Freeze", "Started", OWN, "") "," EVENT("c", "Freeze", "Started", OWN, ""),
                   "a maintenance freeze advice\nb maintenance freeze advice\nc maintenance freeze advice\n" },
                 { "one more, and one of another VM",
-                  EVENT("a", "Freeze", "Started", OWN, "") "," EVENT("b", "Freeze", "Started", OWN, "") "," EVENT("c", "Freeze", "Started", OWN, "") ","
+                  EVENT("a", "Freeze", "Started", OWN, "") "," EVENT("b", "Freeze", "Started", OWN, "") "," EVENT("c",
+                          "Freeze", "Started", OWN, "") ","
                           EVENT("d", "Freeze", "Started", OWN, "") "," EVENT("e", "Freeze", "Started", "\"pool_3\"", ""),
                   "a maintenance freeze advice\nb maintenance freeze advice\nc maintenance freeze advice\nmore\n" },
                 { "the longest id", EVENT(ID64, "Freeze", "Started", OWN, ""), ID64 " maintenance freeze advice\n" },
@@ -600,7 +601,8 @@ TEST_CASE(test_name_is_doubted) {
         Bench b;
 
         bench_init(&b, 0);
-        (void) fake_azure_events_add(b.events, &(FakeAzureEvent){ .type = "Reboot", .resources = VM, .duration_sec = -1, .lead_usec = USEC_PER_HOUR });
+        (void) fake_azure_events_add(b.events, &(FakeAzureEvent){ .type = "Reboot", .resources = VM,
+                .duration_sec = -1, .lead_usec = USEC_PER_HOUR });
         run(&b, 30 * USEC_PER_SEC);
         assert_int_equal(b.n, 1);
         n = fake_azure_metadata_n_requests(b.fake);

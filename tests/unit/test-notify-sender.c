@@ -585,8 +585,13 @@ TEST_CASE(test_steps_of_a_full_queue) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sent),   cmocka_unit_test(test_nobody), cmocka_unit_test(test_down),
-                cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused), cmocka_unit_test(test_refused_is_logged_again), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
-                cmocka_unit_test(test_bytes), cmocka_unit_test(test_in_flight_at_the_end), cmocka_unit_test(test_cannot_send), cmocka_unit_test(test_no_room), cmocka_unit_test(test_receiver_is_named_again),  cmocka_unit_test(test_nodes),  cmocka_unit_test(test_signed),
+                cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused),
+                        cmocka_unit_test(test_refused_is_logged_again), cmocka_unit_test(test_given_up),
+                        cmocka_unit_test(test_hangs),
+                cmocka_unit_test(test_bytes), cmocka_unit_test(test_in_flight_at_the_end),
+                        cmocka_unit_test(test_cannot_send), cmocka_unit_test(test_no_room),
+                        cmocka_unit_test(test_receiver_is_named_again),  cmocka_unit_test(test_nodes),
+                        cmocka_unit_test(test_signed),
                 cmocka_unit_test(test_freed),  cmocka_unit_test(test_steps),  cmocka_unit_test(test_steps_of_a_full_queue),
         };
 

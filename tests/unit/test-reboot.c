@@ -232,9 +232,12 @@ TEST_CASE(test_logind_answers) {
                 { "a shutdown is on its way", { "Reboot", .error = -EALREADY, .error_name = "org.freedesktop.login1.OperationInProgress" },
                   "The request to reboot this node is withdrawn: logind refused", false },
                 { "no permission", { "Reboot", .error = -EACCES }, "The request to reboot this node is withdrawn: logind refused", false },
-                { "no answer", { "Reboot", .late = true, .error = -ETIMEDOUT }, "The request to reboot this node is withdrawn: logind refused", false },
-                { "no connection", { "Reboot", .unsent = -ENOTCONN }, "The request to reboot this node is withdrawn: logind cannot be reached", false },
-                { "nothing happens", { "Reboot" }, "The request to reboot this node is withdrawn: the machine was to go down, and is still here", true },
+                { "no answer", { "Reboot", .late = true, .error = -ETIMEDOUT },
+                  "The request to reboot this node is withdrawn: logind refused", false },
+                { "no connection", { "Reboot", .unsent = -ENOTCONN }, "The request to reboot this node is withdrawn: "
+                  "logind cannot be reached", false },
+                { "nothing happens", { "Reboot" }, "The request to reboot this node is withdrawn: the machine was to "
+                  "go down, and is still here", true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

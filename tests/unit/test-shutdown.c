@@ -678,7 +678,8 @@ TEST_CASE(test_settings) {
                   "Lower [Shutdown] MaxSec=", "after it began: the node is drained. Pods left on node n1: 0." },
                 { "TooShort=refuse", true, SHUTDOWN_TOO_SHORT_REFUSE, 300 * S, false, false,
                   "is not drained before",
-                  "warning The shutdown goes on, 0s after it began: the machine gives less than [Shutdown] MaxSec=, and TooShort=refuse. Pods left on node n1: 2." },
+                  "warning The shutdown goes on, 0s after it began: the machine gives less than [Shutdown] MaxSec=, "
+                  "and TooShort=refuse. Pods left on node n1: 2." },
                 { "enough, refuse or not", true, SHUTDOWN_TOO_SHORT_REFUSE, 1800 * S, true, true,
                   "by 10min at most", "after it began: the node is drained. Pods left on node n1: 0." },
         };

@@ -170,14 +170,19 @@ TEST_CASE(test_lines_are_kept) {
                 { SNAPSHOT_PODS, POD("'nodeName':'n','priority':-5", "'phase':'Running'") },
                 { SNAPSHOT_PODS, POD("'nodeName':'n','schedulerName':'mine'", "'phase':'Running'") },
                 { SNAPSHOT_NODE_CLAIMS,
-                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{'nodePool':'a','providerID':'x','nodeName':'made','terminationGracePeriod':"
-                  "'3600s','expireAfter':'2592000s'},'status':{'nodeName':'n','nodeUID':'u','phase':'Adopted','deadline':'2027-01-15T08:00:00Z','podsLeft':0}}" },
-                { SNAPSHOT_NODE_CLAIMS, "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{},'status':{'podsLeft':3}}" },
+                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},"
+                  "'spec':{'nodePool':'a','providerID':'x','nodeName':'made','terminationGracePeriod':"
+                  "'3600s','expireAfter':'2592000s'},'status':{'nodeName':'n','nodeUID':'u','phase':'Adopted',"
+                  "'deadline':'2027-01-15T08:00:00Z','podsLeft':0}}" },
+                { SNAPSHOT_NODE_CLAIMS, "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim',"
+                  "'metadata':{'name':'c'},'spec':{},'status':{'podsLeft':3}}" },
                 { SNAPSHOT_NODE_BUDGETS,
-                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeDisruptionBudget','metadata':{'name':'b'},'spec':{'selector':{},'minAvailable':3},'status':{"
+                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeDisruptionBudget','metadata':{'name':'b'},"
+                  "'spec':{'selector':{},'minAvailable':3},'status':{"
                   "'expectedNodes':1,'currentAvailable':2,'desiredAvailable':3,'disruptionsAllowed':4,'observedGeneration':5}}" },
                 { SNAPSHOT_NODE_BUDGETS,
-                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeDisruptionBudget','metadata':{'name':'b'},'spec':{'selector':{},'maxUnavailable':'30%'},'status':{"
+                  "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeDisruptionBudget','metadata':{'name':'b'},"
+                  "'spec':{'selector':{},'maxUnavailable':'30%'},'status':{"
                   "'expectedNodes':1,'currentAvailable':2,'desiredAvailable':3,'disruptionsAllowed':4}}" },
         };
         unsigned n_wrong = 0;

@@ -91,7 +91,8 @@ TEST_CASE(test_printed) {
         static const char *const events[] = {
                 event,
                 EVENT_OF(OF_NODE, AT("eventTime", "08:00:30.250000") ",\"reportingComponent\":\"kubelet\",\"source\":{\"component\":\"other\"}"),
-                EVENT_OF("\"kind\":\"NodeClaim\",\"name\":\"nc\"", AT("firstTimestamp", "08:00:59") "," AT("lastTimestamp", "08:00:59") ",\"count\":4"),
+                EVENT_OF("\"kind\":\"NodeClaim\",\"name\":\"nc\"", AT("firstTimestamp", "08:00:59") ","
+                         AT("lastTimestamp", "08:00:59") ",\"count\":4"),
                 EVENT_OF("\"kind\":\"Lease\",\"name\":\"l\"", AT("firstTimestamp", "08:01:00") "," AT("lastTimestamp", "08:01:01") ",\"count\":1"),
                 EVENT_OF("\"kind\":\"Lease\",\"name\":\"l\"", AT("firstTimestamp", "08:01:10") "," AT("lastTimestamp", "08:59:59") ",\"count\":2"),
                 EVENT_OF("\"kind\":\"Lease\",\"name\":\"l\"", AT("firstTimestamp", "08:30:00") "," AT("eventTime", "08:29:00")),
@@ -102,11 +103,14 @@ TEST_CASE(test_printed) {
                 EVENT_OF(OF_NODE, "\"count\":7"),
         };
         static const char *const lines[] = {
-                "{\"time\":\"2027-01-15T08:00:00.500000Z\",\"logger\":\"vesper-coordinator\",\"msg\":\"Node n1 begins with its object\",\"node\":\"n1\",\"reason\":\"of more words\"}",
-                "{\"time\":\"2027-01-15T08:00:00.500000Z\",\"logger\":\"vesper-coordinator\",\"msg\":\"Node n1 begins with its object\",\"node\":\"n1\",\"reason\":\"Begins\"}",
+                "{\"time\":\"2027-01-15T08:00:00.500000Z\",\"logger\":\"vesper-coordinator\",\"msg\":\"Node n1 "
+                "begins with its object\",\"node\":\"n1\",\"reason\":\"of more words\"}",
+                "{\"time\":\"2027-01-15T08:00:00.500000Z\",\"logger\":\"vesper-coordinator\",\"msg\":\"Node n1 "
+                "begins with its object\",\"node\":\"n1\",\"reason\":\"Begins\"}",
                 "{\"__REALTIME_TIMESTAMP\":\"1800000000600000\",\"MESSAGE\":\"evicting\",\"NODE\":\"n1\",\"node\":\"n2\",\"POD\":\"web/w-1\","
                 "\"SYSLOG_IDENTIFIER\":\"vesper-agent\",\"REASON\":\"Spot\"}",
-                "{\"time\":\"2027-01-15T08:00:00.700000Z\",\"msg\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80 and a text that is longer than the line of a picture has columns, so that its end is left out"
+                "{\"time\":\"2027-01-15T08:00:00.700000Z\",\"msg\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80 and a text "
+                "that is longer than the line of a picture has columns, so that its end is left out"
                 " there while the title of the text has all of it\",\"node\":\"n1\",\"pod\":\"web/w-2\"}",
                 "{\"time\":\"2027-01-15T08:00:00.800000Z\",\"node\":\"n1\"}",
         };
@@ -148,7 +152,8 @@ TEST_CASE(test_rows) {
 
                 assert_return_code(timeline_init(&t, "n1"), 0);
                 for (unsigned i = 0; i < counts[k]; i++) {
-                        _cleanup_free_ char *line = strf("{\"time\":\"2027-01-15T08:%02u:%02uZ\",\"msg\":\"m%u\",\"node\":\"n1\"}", i / 60, i % 60, i);
+                        _cleanup_free_ char *line = strf("{\"time\":\"2027-01-15T08:%02u:%02uZ\",\"msg\":\"m%u\","
+                                                         "\"node\":\"n1\"}", i / 60, i % 60, i);
 
                         assert_int_equal(timeline_take_log_line(&t, line, strlen(line)), 1);
                 }
@@ -159,7 +164,8 @@ TEST_CASE(test_rows) {
                 for (const char *at = svg; (at = strstr(at, "<circle")); at++)
                         n_rows++;
                 assert_int_equal(n_rows, 200);
-                strbuf_addf(&printed, "# the end of a picture of %u entries\n%.80s\n%s", counts[k], svg, strstr(svg, ">m198</text>") ?: strstr(svg, "<title>m198<"));
+                strbuf_addf(&printed, "# the end of a picture of %u entries\n%.80s\n%s", counts[k], svg,
+                            strstr(svg, ">m198</text>") ?: strstr(svg, "<title>m198<"));
         }
 }
 
