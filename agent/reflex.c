@@ -751,7 +751,7 @@ static void on_read(NodeReport *report, void *userdata) {
         go_on(r);
 }
 
-/* Who waits for reflex_is_reported() looks again. */
+/* Reports the change to those who wait for reflex_is_reported(). */
 static void on_done(NodeReport *report, void *userdata) {
         Reflex *r = userdata;
 

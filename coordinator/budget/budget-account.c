@@ -6,8 +6,8 @@
 #include "log.h"
 #include "string-util.h"
 
-/* One budget: the state that the API server answered last, the requests that wait for it, and one call at a
- * time. A patch has the charges of the requests that wait, takes off the charges that end or are released,
+/* An account has one budget: the state that the API server answered last, the requests that wait for it, and
+ * one call at a time. A patch has the charges of the requests that wait, takes off the charges that end or are released,
  * and has the figures while the coordinator leads. After a conflict, and after a call without an answer, the
  * account reads the budget before its next patch. */
 
@@ -237,7 +237,7 @@ static void account_serve_requests(BudgetAccount *a, BudgetDraft *d, const KubeN
                 serve_request(a, d, r, b);
 }
 
-/* Whose deletion came first. */
+/* Returns the parked request whose Node was deleted first. NULL: no request is parked. */
 static BudgetRequest *first_parked(BudgetAccount *a) {
         BudgetRequest *first = NULL;
 
@@ -269,7 +269,7 @@ static bool is_for_deletion(const BudgetLedger *l, const KubeNodeBudget *b, cons
         return claim == CHARGE_CLAIM_OWN || claim == CHARGE_CLAIM_REPLACE;
 }
 
-/* As many as there is room for begin anew; elsewhere there may be none, and they are parked there. */
+/* Starts as many parked requests anew as the budget has room for. Another budget without room parks them again. */
 static void unpark(BudgetAccount *a, BudgetDraft *d, const KubeNodeBudget *b) {
         /* A webhook may have charged the node, and the view shows that only now. Such a request needs no
          * room. */

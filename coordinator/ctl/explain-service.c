@@ -87,8 +87,8 @@ static void explain_not_selected(Explain *x) {
         explain_cause_count(c, "nodePools", (int64_t) x->f->pools.n_items);
         if (x->f->knows_pools)
                 explain_cause_advise(x->causes, c,
-                                     "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get "
-                                     "node %s --show-labels' what it has.",
+                                     "'kubectl get nodepools.vesper.sh -o wide' shows what they select, "
+                                     "'kubectl get node %s --show-labels' what it has.",
                                      x->f->node_name);
 }
 
@@ -163,9 +163,9 @@ static void add_waiting_for_slot(Explain *x) {
         rfc3339_format(x->reboot.until_usec, until);
         explain_cause_say(x->causes, c, "Its agent asks for a slot to reboot, and waits for it until %s.", until);
         explain_cause_advise(x->causes, c,
-                             "A slot is free when a node that reboots is Ready again; [Budget] MaxConcurrentReboots= "
-                             "in coordinator.conf says how many there are, "
-                             "and NodeDisruptionBudgets must have room, too. Until then it is not rebooted, and stays in service.");
+                             "A slot is free when a node that reboots is Ready again; "
+                             "[Budget] MaxConcurrentReboots= in coordinator.conf says how many there are, and "
+                             "NodeDisruptionBudgets must have room, too. Until then it is not rebooted, and stays in service.");
 }
 
 static void add_slot(Explain *x) {

@@ -24,8 +24,8 @@ void termination_report_started(TerminationReport *r, const KubeNodeClaim *claim
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why);
 /* wall_usec: USEC_INFINITY: the one there was is over. */
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why);
-/* It is held no more, or never was: it is taken out of service now. by_admin: the Node was
- * deleted, by a person, a tool or a repair, and no notice ends its machine. */
+/* Reports that nothing holds the removal, and that the node is taken out of service now. by_admin: a person, a
+ * tool or a repair deleted the Node, and no notice ends its machine. */
 void termination_report_begins(TerminationReport *r, bool by_admin);
 void termination_report_cordoned(TerminationReport *r);
 void termination_report_draining(TerminationReport *r); /* once in each drain; told again it does nothing */

@@ -58,6 +58,6 @@ void event_message_done(EventMessage *m); /* a zeroed one is fine */
 /* Returns true if vesper reads a type of event of this source, such as "aws.ec2". */
 bool event_message_knows_source(const char *source);
 
-/* Returns the notice that the message announces for one of its instances, or calls off (closed): for SPOT, REBALANCE, HEALTH, ASG_TERMINATE, and a STATE_CHANGE to
- * "stopping" or "shutting-down", which says no time; -ENODATA: nothing. */
+/* Returns the notice that the message announces for one of its instances, or calls off (closed): for SPOT, REBALANCE,
+ * HEALTH, ASG_TERMINATE, and a STATE_CHANGE to "stopping" or "shutting-down", which says no time; -ENODATA: nothing. */
 int event_message_notice(const EventMessage *m, const char *instance, Notice **ret);

@@ -128,7 +128,7 @@ CONDITION(is_removed, is_gone(w, userdata) && claim_is_released(w, userdata) && 
 CONDITION(is_blocked, sim_world_condition(w, m, "DrainInProgress", "True") && sim_world_pods_on(w, m) > 0)
 CONDITION(is_granted, sim_world_annotation(w, m, "vesper.sh/shutdown-granted"))
 CONDITION(is_down, is_off(w, m) || !sim_world_condition(w, m, "Ready", "True"))
-/* Its agent has drained it for an event that EC2 has scheduled. */
+/* The agent has drained the node for an event that EC2 has scheduled. */
 CONDITION(says_event, strstr(strempty(sim_world_annotation(w, m, "vesper.sh/interruption")), "instance-event-"))
 CONDITION(asks_for_slot, sim_world_annotation(w, m, "vesper.sh/shutdown-request"))
 CONDITION(asks_for_nothing,

@@ -270,7 +270,7 @@ TEST_CASE(test_memory) {
         assert_int_equal(n_reboots(r, "n0"), 4);
 }
 
-/* Of each node the last sixteen events are kept. */
+/* The leader keeps the last sixteen events of each node. */
 TEST_CASE(test_events_kept) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
         unsigned k = 0;

@@ -60,7 +60,7 @@ static void put_claim(Bench *b, const char *node, const char *meta, const char *
 
 #define DELETED ",'deletionTimestamp':'2027-01-15T07:50:00Z'"
 
-/* What the cases of this file print, as table and as YAML: expected/status-rows.txt. */
+/* Tables and YAML that the cases of this file print: expected/status-rows.txt. */
 static StrBuf printed;
 static bool write_files;
 
@@ -538,7 +538,8 @@ TEST_CASE(test_late) {
 #undef WAITS
 }
 
-/* A node that a person opened in spite of a notice shows no number of pods: its agent counts them no more. A notice of an earlier boot is not shown. */
+/* A node that a person opened in spite of a notice shows no number of pods: its agent counts them no more. A
+ * notice of an earlier boot is not shown. */
 TEST_CASE(test_overruled) {
         static const char *const boots[] = { "b1", "b2" };
         _cleanup_free_ char *text = NULL;
@@ -550,7 +551,8 @@ TEST_CASE(test_overruled) {
                         static const char *const phases[] = { "Cancelled", "Draining", "Released" };
 
                         put(&b, &kube_node_kind, &b.snapshot.nodes,
-                            "{'metadata':{'name':'%s-in-%s','annotations':{'vesper.sh/interruption':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',"
+                            "{'metadata':{'name':'%s-in-%s','annotations':{'vesper.sh/interruption':'{\\'id\\':\\'x\\',"
+                            "\\'kind\\':\\'spot\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',"
                             "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\',\\'bootID\\':\\'b1\\'}'}},"
                             "'status':{'nodeInfo':{'bootID':'%s'}}}",
                             phases[k], boots[i], phases[k], boots[i]);

@@ -7,8 +7,8 @@
 #include "strv.h"
 
 /*
- * What the plan answers to a question about a small cluster, whole: which nodes go, in which waves, where pods go, and each
- * finding with its text. Questions: "plan", "without A,B", "drainable", "upgrade", each after "with SHAPE:N ..." or without that.
+ * The whole answer of the plan to a question about a small cluster: which nodes go, in which waves, where pods go, and
+ * each finding with its text. Questions: "plan", "without A,B", "drainable", "upgrade", each after "with SHAPE:N ..." or without that.
  */
 
 typedef struct Row {

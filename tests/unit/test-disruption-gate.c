@@ -292,7 +292,7 @@ TEST_CASE(test_expiry) {
         assert_int_equal(a, node_expires_usec(r->scene, 0));
         assert_int_equal(node_expires_hard_usec(r->scene, 0), created + 1100 * USEC_PER_HOUR);
 
-        /* It is due from that moment on. */
+        /* The node is due from that moment on. */
         for (int i = -1; i <= 1; i++) {
                 _cleanup_(gate_findings_done) GateFindings f = {};
                 NodeDue due = {};

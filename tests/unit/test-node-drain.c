@@ -465,8 +465,8 @@ TEST_CASE(test_expired) {
         bench_done(&b);
 }
 
-/* Of the many pods that are deleted at their deadline, as many are under way as the window has places; each with what is left
- * when it leaves, not when it was planned. */
+/* Many pods are deleted at their deadline: as many deletions are under way as the window has places. Each has the
+ * grace that is left when it leaves, not when it was planned. */
 TEST_CASE(test_deadline_of_many) {
         enum { PODS = 12, WINDOW = 3 };
         const EvictorOptions narrow = { .window_start = WINDOW, .window_max = WINDOW };

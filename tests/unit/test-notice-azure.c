@@ -103,8 +103,8 @@ static void run(Bench *b, usec_t usec) {
 
 /* -- the document ------------------------------------------------------------------------------- */
 
-/* One line for each event: id, kind, action, how certain, its time (seconds after START), how it may begin early, and the VMs that it
- * names beside this one. */
+/* Prints a line for each event: id, kind, action, how certain, its time (seconds after START), how it may begin early,
+ * and the VMs that it names beside this one. */
 static char *print_events(const char *body) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         ScheduledEvent *events = (ScheduledEvent *) &b; /* what a failure leaves is nothing */

@@ -97,7 +97,8 @@ static void put(Bench *b, const char *text) {
 
 /* -- the form ------------------------------------------------------------------------------------ */
 
-/* One line for each notice: id, kind, action, how certain, whether this machine may reboot early for it, and its time. A failure: why. */
+/* Prints a line for each notice: id, kind, action, how certain, whether this machine may reboot early for it, and its
+ * time. After a failure: the reason. */
 static char *print_list(Bench *b, const char *body, size_t size) {
         static const NoticeSourceOps ops = { .name = "file" };
         const NoticeSource source = { .ops = &ops };

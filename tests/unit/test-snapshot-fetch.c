@@ -6,7 +6,7 @@
 #include "ctl-rig.h"
 #include "snapshot-fetch.h"
 
-/* What people see on a terminal while a snapshot is read. */
+/* Lines that a terminal shows while a snapshot is read. */
 
 typedef struct Fetched {
         bool is_done;

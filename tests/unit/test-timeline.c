@@ -64,7 +64,7 @@ TEST_CASE(test_all_sources) {
         assert_string_equal(t.entries[3].object, "Pod web/w-1");
 }
 
-/* What the cases of this file print: expected/timeline.txt. */
+/* Texts that the cases of this file print: expected/timeline.txt. */
 static StrBuf printed;
 static bool write_files;
 

@@ -362,7 +362,8 @@ const Condition *condition_find(const Condition *list, size_t n, const char *typ
 const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n);
 /* Does the object say so already? The time apart. */
 bool condition_is_said(const KubeObject *o, const Condition *c);
-/* Returns true for the types of a drain (marks.h) whose reason is the cause: MaintenancePlanned, MaintenanceInProgress, GracefulNodeShutdownInProgress. */
+/* Returns true for the types of a drain (marks.h) whose reason is the cause: MaintenancePlanned,
+ * MaintenanceInProgress, GracefulNodeShutdownInProgress. */
 bool condition_tells_cause(const char *type);
 /* Returns true if the agent, or the coordinator, wrote the condition: by its reason, or by its message if the reason is the cause. NULL: false. */
 bool condition_is_of_agent(const Condition *c);
