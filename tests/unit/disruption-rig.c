@@ -5,6 +5,7 @@
 #include "disruption-rig.h"
 
 #include "string-util.h"
+#include "texts.h"
 
 const RigCluster rig_plan_cluster = {
         .nodes = { { "a", "4", RIG_TYPE("l") }, { "b", "4", RIG_TYPE("l") }, { "c", "4", RIG_TYPE("l") }, { "d", "4", "'labels':{'any':'thing'}" } },
@@ -19,10 +20,7 @@ static char *json_of(const char *text) {
         char *s = strdup(text);
 
         assert(s);
-        for (char *p = s; *p; p++)
-                if (*p == '\'')
-                        *p = '"';
-        return s;
+        return text_quote(s);
 }
 
 static KubeObject *decode_text(const KubeKind *kind, const char *text, InternPool *pool) {

@@ -5,6 +5,7 @@
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "string-util.h"
+#include "texts.h"
 
 /* -- pure ----------------------------------------------------------------------------------------------- */
 
@@ -703,11 +704,7 @@ static void on_invalid(const FakeRequest *q, FakeApiFault *ret_fault, void *user
 }
 
 static unsigned n_said(CoordinatorRig *r, const char *part) {
-        unsigned n = 0;
-
-        for (const char *p = strbuf_str(&rig_leader(r)->said); (p = strstr(p, part)); p += strlen(part))
-                n++;
-        return n;
+        return text_count(strbuf_str(&rig_leader(r)->said), part);
 }
 
 /* A write that the API server will never take is told to a person, who alone can do something about it: which object, what was

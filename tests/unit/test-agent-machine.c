@@ -10,6 +10,7 @@
 #include "http-inproc.h"
 #include "kubelet-watch.h"
 #include "page.h"
+#include "texts.h"
 
 /* What the machine around an agent tells it: links, routes, shutdowns. */
 
@@ -118,14 +119,6 @@ static double metric(AgentRig *r, const char *family) {
         return page_sum(&p, family);
 }
 
-static size_t count(const char *text, const char *part) {
-        size_t n = 0;
-
-        for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
-                n++;
-        return n;
-}
-
 /* No way to the API server: said once. The first cordon is tried at once, and again each second; what else waits is tried every
  * 5 s, and at once when a route has come back. */
 TEST_CASE(test_no_route) {
@@ -138,22 +131,22 @@ TEST_CASE(test_no_route) {
         r->no_route = true;
         agent_rig_run(r, 15 * USEC_PER_MINUTE); /* until it counts as withdrawn: its marks are to go */
         assert_string_equal(agent_phase(r->agent), "Cancelled");
-        n = count(strbuf_str(&r->patches), "PATCH");
+        n = text_count(strbuf_str(&r->patches), "PATCH");
         strbuf_truncate(&r->patches, 0);
         agent_rig_run(r, 50 * USEC_PER_SEC);
-        n = count(strbuf_str(&r->patches), "/api/v1/nodes/n1");
+        n = text_count(strbuf_str(&r->patches), "/api/v1/nodes/n1");
         assert_in_range(n, 9, 11);
-        assert_int_equal(count(strbuf_str(&r->lines), "has no way to the API server"), 1);
+        assert_int_equal(text_count(strbuf_str(&r->lines), "has no way to the API server"), 1);
         assert_true(metric(r, "vesper_agent_api_no_route") == 1);
 
         r->no_route = false;
         agent_rig_run(r, 100 * USEC_PER_MSEC);
-        if (count(strbuf_str(&r->lines), "has a way to the API server again") == 0) /* an informer came first */
+        if (text_count(strbuf_str(&r->lines), "has a way to the API server again") == 0) /* an informer came first */
                 assert_true(agent_rig_unschedulable(r));
         fake_netlink_change(&r->netlink);
         agent_rig_run(r, 100 * USEC_PER_MSEC);
         assert_false(agent_rig_unschedulable(r));
-        assert_int_equal(count(strbuf_str(&r->lines), "has a way to the API server again, after 14min 56s"), 1);
+        assert_int_equal(text_count(strbuf_str(&r->lines), "has a way to the API server again, after 14min 56s"), 1);
         assert_true(metric(r, "vesper_agent_api_no_route") == 0);
         assert_true(metric(r, "vesper_agent_route_changes_total") == 1);
 }
@@ -176,15 +169,15 @@ TEST_CASE(test_no_route_holds_no_cordon) {
         agent_rig_run(r, 3 * USEC_PER_MINUTE); /* what is planned is to stand on the Node */
         strbuf_truncate(&r->patches, 0);
         agent_rig_run(r, 30 * USEC_PER_SEC);
-        n = count(strbuf_str(&r->patches), "/api/v1/nodes/n1/status");
+        n = text_count(strbuf_str(&r->patches), "/api/v1/nodes/n1/status");
         assert_in_range(n, 5, 7);
 
         strbuf_truncate(&r->patches, 0);
         agent_rig_notice(r, LEAD_USEC);
         agent_rig_run(r, 2100 * USEC_PER_MSEC); /* by the next poll */
-        assert_true(count(strbuf_str(&r->patches), "unschedulable") > 0);
+        assert_true(text_count(strbuf_str(&r->patches), "unschedulable") > 0);
         agent_rig_run(r, 12 * USEC_PER_SEC);
-        n = count(strbuf_str(&r->patches), "unschedulable");
+        n = text_count(strbuf_str(&r->patches), "unschedulable");
         if (n < 10)
                 fail_msg("only %zu tries in 14 s", n);
         r->no_route = false;
@@ -257,7 +250,7 @@ TEST_CASE(test_kubelet_watch) {
                 k.n = 0;
                 agent_rig_run(r, 10 * USEC_PER_MINUTE);
                 assert_int_equal(k.n, 20);
-                assert_int_equal(count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
+                assert_int_equal(text_count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
                 assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
                 assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 1);
                 assert_false(agent_rig_unschedulable(r));
@@ -266,7 +259,7 @@ TEST_CASE(test_kubelet_watch) {
                 agent_rig_run(r, 35 * USEC_PER_SEC);
                 assert_false(agent_rig_said(r, "is healthy again"));
                 agent_rig_run(r, 5 * USEC_PER_MINUTE);
-                assert_int_equal(count(strbuf_str(&r->lines), "is healthy again"), 1);
+                assert_int_equal(text_count(strbuf_str(&r->lines), "is healthy again"), 1);
                 assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
                 assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 0);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "budget-bench.h"
+#include "texts.h"
 
 /*
  * The ledger of charges over time: remains of a first round, other answers of the API server, the number of
@@ -35,9 +36,7 @@ static unsigned n_warnings(const Bench *b) {
         unsigned n = 0;
 
         for (size_t i = 0; i < N_REPLICAS; i++)
-                for (const char *at = strempty(b->replicas[i].said.data);
-                     (at = strstr(at, "Failed to write the status of NodeDisruptionBudget b1")); at++)
-                        n++;
+                n += text_count(strbuf_str(&b->replicas[i].said), "Failed to write the status of NodeDisruptionBudget b1");
         return n;
 }
 

@@ -7,6 +7,7 @@
 #include "fake-json.h"
 #include "macro.h"
 #include "string-util.h"
+#include "texts.h"
 
 #define START (UINT64_C(1800000000) * USEC_PER_SEC)
 #define DAY USEC_PER_DAY
@@ -32,11 +33,7 @@ static void step(CertificateSet *s, CertificateStep expected, char **with, bool 
 }
 
 static unsigned n_cas(const CertificateSet *s) {
-        unsigned n = 0;
-
-        for (const char *p = s->bundle; (p = strstr(p, "-----BEGIN CERTIFICATE-----")); p++)
-                n++;
-        return n;
+        return text_count(s->bundle, "-----BEGIN CERTIFICATE-----");
 }
 
 TEST_CASE(test_made) {

@@ -2,6 +2,7 @@
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "texts.h"
 
 /* Agents take announced reboots early, as the test plays them; what the coordinator has EC2 do, and what it says of events that
  * name several machines. */
@@ -307,11 +308,7 @@ static bool may_acknowledge(CoordinatorRig *r, const char *node) {
 }
 
 static size_t n_waits_told(CoordinatorRig *r) {
-        size_t n = 0;
-
-        for (const char *at = strempty(r->coordinators[0]->said.data); (at = strstr(at, "Event E names several machines")); at++)
-                n++;
-        return n;
+        return text_count(strempty(r->coordinators[0]->said.data), "Event E names several machines");
 }
 
 TEST_CASE(test_ack) {

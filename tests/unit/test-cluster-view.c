@@ -7,6 +7,7 @@
 #include "kube-scheduling.h"
 #include "log.h"
 #include "string-util.h"
+#include "texts.h"
 
 #define MSEC USEC_PER_MSEC
 
@@ -665,11 +666,7 @@ static void on_log(LogLevel level, const char *id, const char *text, const LogFi
 }
 
 static unsigned n_lines(const StrBuf *said, const char *part) {
-        unsigned n = 0;
-
-        for (const char *at = strbuf_str(said); (at = strstr(at, part)); at++)
-                n++;
-        return n;
+        return text_count(strbuf_str(said), part);
 }
 
 /* In a namespace with too many PDBs the API server's answers decide, until one of the PDBs is deleted. The log

@@ -16,6 +16,7 @@
 #include "file-util.h"
 #include "marks.h"
 #include "strv.h"
+#include "texts.h"
 
 /*
  * Plays the scenarios ctl-verbs/NAME.txt. A scenario has commands, and below each "$" the calls, the output
@@ -264,10 +265,7 @@ static void put_file(const char *name, const char *text) {
 static void put_text(const char *name, const char *text) {
         _cleanup_free_ char *json = MUST(strdup(text));
 
-        for (char *c = json; *c; c++)
-                if (*c == '\'')
-                        *c = '"';
-        put_file(name, json);
+        put_file(name, text_quote(json));
 }
 
 static void cut_file(const char *name, size_t n) {

@@ -13,6 +13,7 @@
 #include "http-curl-internal.h"
 #include "http-server.h"
 #include "string-util.h"
+#include "texts.h"
 #include "tls-fixture.h"
 
 /* Limit of a wait for an answer, which may take long on a busy machine. */
@@ -733,13 +734,10 @@ TEST_CASE(test_silent_connection_is_dropped) {
 static unsigned count_watched(World *w) {
         _cleanup_free_ char *path = strf("/proc/self/fdinfo/%d", sd_event_get_fd(loop_sd_event(w->loop)));
         _cleanup_free_ char *text = NULL;
-        unsigned n = 0;
 
         assert_non_null(path);
         assert_return_code(read_file(path, 65536, &text, NULL), 0);
-        for (const char *p = text; (p = strstr(p, "tfd:")); p++)
-                n++;
-        return n;
+        return text_count(text, "tfd:");
 }
 
 /* A connection without a call stays watched: the next call costs nothing there, what is said unasked does

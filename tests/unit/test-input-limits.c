@@ -17,6 +17,7 @@
 #include "notify-settings.h"
 #include "state-store.h"
 #include "string-util.h"
+#include "texts.h"
 
 /* head, n times element with separator between, tail; with " for each '. %zu in element is its index. */
 static char *grow(const char *head, const char *element, const char *separator, const char *tail, size_t n) {
@@ -34,10 +35,7 @@ static char *grow(const char *head, const char *element, const char *separator, 
         strbuf_add(&b, tail);
         text = strbuf_steal(&b);
         assert_non_null(text);
-        for (char *p = text; *p; p++)
-                if (*p == '\'')
-                        *p = '"';
-        return text;
+        return text_quote(text);
 }
 
 static char *letters(size_t n) {

@@ -3,6 +3,7 @@
 #include "coordinator-rig.h"
 #include "instance-orphans.h"
 #include "page.h"
+#include "texts.h"
 
 /* -- which of them are orphans -------------------------------------------------------------------------- */
 
@@ -80,11 +81,7 @@ TEST_CASE(test_looks) {
 /* -- a leader ------------------------------------------------------------------------------------------- */
 
 static size_t times_said(CoordinatorRig *r, const char *text) {
-        size_t n = 0;
-
-        for (const char *p = strbuf_str(&r->coordinators[0]->said); (p = strstr(p, text)); p++)
-                n++;
-        return n;
+        return text_count(strbuf_str(&r->coordinators[0]->said), text);
 }
 
 static uint64_t orphans(CoordinatorRig *r) {

@@ -5,6 +5,7 @@
 #include "intent-log.h"
 #include "log.h"
 #include "string-util.h"
+#include "texts.h"
 
 #define T0 (UINT64_C(1800000000) * USEC_PER_SEC)
 
@@ -53,14 +54,6 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         Machine *m = userdata;
 
         strbuf_addf(&m->said, "%s\n", text);
-}
-
-static size_t count(const char *text, const char *what) {
-        size_t n = 0;
-
-        for (const char *at = text; (at = strstr(at, what)); at++)
-                n++;
-        return n;
 }
 
 static const StateStoreOps disk_ops = { .read = disk_read, .write = disk_write };
@@ -185,11 +178,11 @@ TEST_CASE(test_failing_disk) {
         intent_log_note(l, &a, INTENT_DRAINING, T0);
         intent_log_note(l, &a, INTENT_DRAINED, T0);
         assert_int_equal(intent_log_find(l, "a")->phase, INTENT_DRAINED);
-        assert_int_equal(count(strbuf_str(&m.said), "Failed to write the intent log: No space left"), 1);
+        assert_int_equal(text_count(strbuf_str(&m.said), "Failed to write the intent log: No space left"), 1);
         m.error = 0;
         intent_log_note(l, &a, INTENT_DRAINED, T0);
         assert_non_null(m.record);
-        assert_int_equal(count(strbuf_str(&m.said), "can be written again"), 1);
+        assert_int_equal(text_count(strbuf_str(&m.said), "can be written again"), 1);
         intent_log_free(l);
 
         /* No store at all. */
@@ -257,7 +250,7 @@ TEST_CASE(test_forgotten_unreadable) {
         intent_log_free(l);
         m.read_error = -EIO;
         l = open_log(&m);
-        assert_int_equal(count(strbuf_str(&m.said), "cannot be read, continuing without it: Input/output error"), 1);
+        assert_int_equal(text_count(strbuf_str(&m.said), "cannot be read, continuing without it: Input/output error"), 1);
         intent_log_forget(l, "c");
         assert_int_equal(m.n_writes, 2);
         intent_log_forget(l, "d"); /* once is enough */

@@ -11,6 +11,7 @@
 #include "log.h"
 #include "string-util.h"
 #include "strv.h"
+#include "texts.h"
 
 #define S USEC_PER_SEC
 #define LIST(items) "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":" items "}"
@@ -224,11 +225,7 @@ static unsigned run(Rig *r, usec_t usec) {
 }
 
 static unsigned n_lines(Rig *r, const char *part) {
-        unsigned n = 0;
-
-        for (const char *p = strbuf_str(&r->lines); (p = strstr(p, part)); p++)
-                n++;
-        return n;
+        return text_count(strbuf_str(&r->lines), part);
 }
 
 TEST_CASE(test_pace) {

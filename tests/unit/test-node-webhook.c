@@ -6,6 +6,7 @@
 #include "http-inproc.h"
 #include "marks.h"
 #include "page.h"
+#include "texts.h"
 
 #define CONFIGS "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 #define NODES "/api/v1/nodes/"
@@ -270,8 +271,7 @@ static unsigned n_logged(Bench *b, const char *part) {
         unsigned n = 0;
 
         for (size_t i = 0; i < 2; i++)
-                for (const char *p = strbuf_str(&b->rig->coordinators[i]->said); (p = strstr(p, part)); p += strlen(part))
-                        n++;
+                n += text_count(strbuf_str(&b->rig->coordinators[i]->said), part);
         return n;
 }
 

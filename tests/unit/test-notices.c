@@ -9,6 +9,7 @@
 #include "notice-sources.h"
 #include "page.h"
 #include "string-util.h"
+#include "texts.h"
 
 /* Whole agents, whose machine announces several things at once; what [Policy] makes of them. */
 
@@ -29,11 +30,7 @@ static AgentRig *policy_rig(NoticeKind kind, const char *rule) {
 }
 
 static size_t n_said(AgentRig *r, const char *part) {
-        size_t n = 0;
-
-        for (const char *at = strempty(r->lines.data); (at = strstr(at, part)); at++)
-                n++;
-        return n;
+        return text_count(strempty(r->lines.data), part);
 }
 
 static void announce(AgentRig *r, const char *id, const char *code, usec_t in_usec) {

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "notify-receiver.h"
 #include "notify-sender.h"
+#include "texts.h"
 
 #define S USEC_PER_SEC
 #define NOW (UINT64_C(1800000000) * S)
@@ -238,11 +239,7 @@ TEST_CASE(test_given_up) {
 }
 
 static size_t times_said(const World *w, const char *text) {
-        size_t n = 0;
-
-        for (const char *p = strbuf_str(&w->said); (p = strstr(p, text)); p++)
-                n++;
-        return n;
+        return text_count(strbuf_str(&w->said), text);
 }
 
 /* An hour after the last line, to the microsecond, a refusal is logged again. */

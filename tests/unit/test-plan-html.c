@@ -7,17 +7,10 @@
 #include "plan-page.h"
 #include "plan-show.h"
 #include "string-util.h"
+#include "texts.h"
 
 #define NBSP "\xc2\xa0"
 #define ARROW " \xe2\x86\x92 "
-
-static size_t count(const char *text, const char *piece) {
-        size_t n = 0;
-
-        for (const char *p = text; (p = strstr(p, piece)); p++)
-                n++;
-        return n;
-}
 
 /* -- text ----------------------------------------------------------------------------------------------- */
 
@@ -155,8 +148,8 @@ TEST_CASE(test_plan) {
         rig_expect(first, "<td>x/q</td><td>c</td><td>d</td>");
         rig_expect(first, "<code>NO_CHEAPER</code></td>");
         rig_expect(first, "<code>NOT_MANAGED</code></td>");
-        assert_int_equal(count(first, "<article "), 4);
-        assert_int_equal(count(first, "<g class=\"move\">"), 1);
+        assert_int_equal(text_count(first, "<article "), 4);
+        assert_int_equal(text_count(first, "<g class=\"move\">"), 1);
         assert_null(strstr(first, "<script"));
         assert_null(strstr(first, "src="));
         assert_null(strstr(first, "url("));

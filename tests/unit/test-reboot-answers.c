@@ -2,6 +2,7 @@
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "texts.h"
 
 /*
  * A coordinator that grants reboots, or asks the cloud for them: how long it remembers a request, other
@@ -74,11 +75,7 @@ static int n_charges(CoordinatorRig *r) {
 }
 
 static unsigned n_logged(CoordinatorRig *r, const char *text) {
-        unsigned n = 0;
-
-        for (const char *at = strempty(r->coordinators[0]->said.data); (at = strstr(at, text)); at++)
-                n++;
-        return n;
+        return text_count(strempty(r->coordinators[0]->said.data), text);
 }
 
 /* -- turns ---------------------------------------------------------------------------------------------- */

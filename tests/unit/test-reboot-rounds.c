@@ -3,6 +3,7 @@
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "rig-rounds.h"
+#include "texts.h"
 
 /* Rounds of reboot slots, of reboots that the cloud makes early, and of events of several machines. */
 
@@ -227,11 +228,7 @@ TEST_CASE(test_early) {
 /* -- events of several machines ------------------------------------------------------------------------- */
 
 static unsigned n_logged(CoordinatorRig *r, const char *text) {
-        unsigned n = 0;
-
-        for (const char *at = strempty(r->coordinators[0]->said.data); (at = strstr(at, text)); at++)
-                n++;
-        return n;
+        return text_count(strempty(r->coordinators[0]->said.data), text);
 }
 
 static bool may_acknowledge(CoordinatorRig *r, const char *node, const char *event) {

@@ -4,6 +4,7 @@
 #include "agent-rig.h"
 #include "cmocka-test.h"
 #include "reboot.h"
+#include "texts.h"
 
 /* A reboot that is asked for: the request on the Node, the coordinator's answer (played by the test), and
  * what follows. */
@@ -408,11 +409,7 @@ TEST_CASE(test_slot_is_over) {
 
 /* Number of patches that wrote a request. */
 static size_t n_requests(AgentRig *r) {
-        size_t n = 0;
-
-        for (const char *at = strbuf_str(&r->patches); (at = strstr(at, "\"" REQUEST "\":\"")); at++)
-                n++;
-        return n;
+        return text_count(strbuf_str(&r->patches), "\"" REQUEST "\":\"");
 }
 
 /* By the coordinator's clock, too, it waits for its patience and no other time. */

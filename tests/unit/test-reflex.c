@@ -5,6 +5,7 @@
 #include "agent-rig.h"
 #include "cmocka-test.h"
 #include "reflex.h"
+#include "texts.h"
 
 /* What no source of today leads to: notices that leave minutes, a machine that goes down, a way to the
  * network that comes back. */
@@ -623,11 +624,7 @@ TEST_CASE(test_pod_during_the_proof) {
 /* -- the next interruption ------------------------------------------------------------------------------------ */
 
 static unsigned n_said(Bench *b, const char *part) {
-        unsigned n = 0;
-
-        for (const char *p = strbuf_str(&b->rig->lines); (p = strstr(p, part)); p++)
-                n++;
-        return n;
+        return text_count(strbuf_str(&b->rig->lines), part);
 }
 
 /* What the first one did, knew and said is over. A budget that gives way afterwards lets nobody go. */

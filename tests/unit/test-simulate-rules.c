@@ -6,6 +6,7 @@
 #include "simulate-rules-rows.h"
 #include "simulator-internal.h"
 #include "string-util.h"
+#include "texts.h"
 
 /*
  * Each rule of kube-scheduler by itself: pod p runs on node a, which goes, and node b is the only other node. A row says
@@ -17,10 +18,7 @@ static char *json_of(const char *text) {
         char *s = strdup(text);
 
         assert_non_null(s);
-        for (char *c = s; *c; c++)
-                if (*c == '\'')
-                        *c = '"';
-        return s;
+        return text_quote(s);
 }
 
 static void put(Snapshot *s, SnapshotKind kind, char *text) {

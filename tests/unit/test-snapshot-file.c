@@ -9,6 +9,7 @@
 #include "snapshot-object.h"
 #include "string-util.h"
 #include "strv.h"
+#include "texts.h"
 
 static const struct {
         SnapshotKind kind;
@@ -192,10 +193,7 @@ TEST_CASE(test_lines_are_kept) {
                 _cleanup_free_ char *text = strdup(rows[i].line), *line = NULL;
 
                 assert_non_null(text);
-                for (char *c = text; *c; c++)
-                        if (*c == '\'')
-                                *c = '"';
-                o = decode(rows[i].kind, *state, text);
+                o = decode(rows[i].kind, *state, text_quote(text));
                 line = line_of(o);
                 if (!streq(line, text)) {
                         print_error("want: %s\ngot:  %s\n", text, line);

@@ -5,6 +5,7 @@
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
+#include "texts.h"
 
 /* What happens seldom to nodes, claims and pools of a coordinator: turns in between, names that come back,
  * clouds that say one thing and then another. */
@@ -1077,14 +1078,6 @@ static void on_node_write(const FakeRequest *request, FakeApiFault *ret_fault, v
         }
 }
 
-static unsigned count(const char *text, const char *part) {
-        unsigned n = 0;
-
-        for (const char *p = text; (p = strstr(p, part)); p += strlen(part))
-                n++;
-        return n;
-}
-
 /* No pool selects it any more; another pool that is there has no say in it. */
 TEST_CASE(test_release_is_tried_again) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -1101,7 +1094,7 @@ TEST_CASE(test_release_is_tried_again) {
         assert_int_equal(n, 0);
         assert_false(rig_has_finalizer(rig_node(r, "n0")));
         assert_null(rig_claim(r, "n0"));
-        assert_int_equal(count(strbuf_str(&r->coordinators[0]->said), "was released"), 1);
+        assert_int_equal(text_count(strbuf_str(&r->coordinators[0]->said), "was released"), 1);
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
 }
 

@@ -4,6 +4,7 @@
 #include "cmocka-test.h"
 #include "expected-file.h"
 #include "strv.h"
+#include "texts.h"
 #include "timeline.h"
 
 static void take(Timeline *t, int (*taken)(Timeline *, const Json *), const char *text) {
@@ -148,7 +149,6 @@ TEST_CASE(test_rows) {
         for (size_t k = 0; k < ELEMENTSOF(counts); k++) {
                 _cleanup_(timeline_done) Timeline t = {};
                 _cleanup_free_ char *svg = NULL;
-                size_t n_rows = 0;
 
                 assert_return_code(timeline_init(&t, "n1"), 0);
                 for (unsigned i = 0; i < counts[k]; i++) {
@@ -161,9 +161,7 @@ TEST_CASE(test_rows) {
                 timeline_sort(&t);
                 svg = timeline_svg(&t, 1);
                 assert_non_null(svg);
-                for (const char *at = svg; (at = strstr(at, "<circle")); at++)
-                        n_rows++;
-                assert_int_equal(n_rows, 200);
+                assert_int_equal(text_count(svg, "<circle"), 200);
                 strbuf_addf(&printed, "# the end of a picture of %u entries\n%.80s\n%s", counts[k], svg,
                             strstr(svg, ">m198</text>") ?: strstr(svg, "<title>m198<"));
         }

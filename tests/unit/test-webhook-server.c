@@ -17,6 +17,7 @@
 #include "log.h"
 #include "string-util.h"
 #include "strv.h"
+#include "texts.h"
 #include "webhook-server.h"
 
 #define NS "vesper-system"
@@ -176,11 +177,7 @@ static unsigned ask(World *w, const char *ca, const char *name) {
 }
 
 static unsigned n_said(World *w, const char *part) {
-        unsigned n = 0;
-
-        for (const char *p = strbuf_str(&w->said); (p = strstr(p, part)); p += strlen(part))
-                n++;
-        return n;
+        return text_count(strbuf_str(&w->said), part);
 }
 
 static void on_asleep(const char *text, void *userdata) {
