@@ -28,6 +28,9 @@ void fake_imds_set_action_text(FakeImds *f, const char *text);
 void fake_imds_clear_action(FakeImds *f);
 /* What a path below meta-data/ says ("events/maintenance/scheduled"); NULL: what it says at first, or 404. At most 4 paths. */
 void fake_imds_set_text(FakeImds *f, const char *path, const char *body);
+/* Paths of texts. */
+#define FAKE_IMDS_LIFECYCLE "autoscaling/target-lifecycle-state"
+#define FAKE_IMDS_REBALANCE "events/recommendations/rebalance"
 /* meta-data/instance-id says this instead; NULL: it is not there (404). */
 void fake_imds_set_instance_id(FakeImds *f, const char *id);
 

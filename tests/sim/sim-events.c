@@ -172,6 +172,13 @@ char *sim_events_vm(size_t machine) {
         return MUST(strf("pool_%zu", machine));
 }
 
+void sim_events_take_early(SimWorld *w, size_t machine) {
+        AgentConfig *c = &w->machines[machine].agent->agent_config;
+
+        sim_process_set_text(&c->policy_reboot, "early");
+        sim_process_set_text(&c->policy[NOTICE_MAINTENANCE], "before:1h");
+}
+
 void sim_events_move_to_azure(SimWorld *w, size_t n, int acknowledge) {
         w->azure = fake_azure_events_new(w->loop);
         for (size_t i = 0; i < n; i++) {
@@ -294,24 +301,14 @@ static void disturb(Scene *s) {
 
 /* -- a life -------------------------------------------------------------------------------------- */
 
-static int set_text(char **to, const char *text) {
-        return free_and_strdup(to, text);
-}
-
 static void equip(Scene *s) {
         if (s->azure) {
                 sim_events_move_to_azure(s->w, MACHINES, ACKNOWLEDGE_ALL);
                 fake_azure_events_on_approve(s->w->azure, on_approved, s);
         } else
                 fake_ec2_on_reboot(s->w->ec2, on_reboot, s);
-        for (size_t i = 0; i < MACHINES; i++) {
-                AgentConfig *c = &s->w->machines[i].agent->agent_config;
-                int r = set_text(&c->policy_reboot, "early");
-
-                if (r >= 0)
-                        r = set_text(&c->policy[NOTICE_MAINTENANCE], "before:1h");
-                assert(r >= 0);
-        }
+        for (size_t i = 0; i < MACHINES; i++)
+                sim_events_take_early(s->w, i);
 }
 
 static void scene_done(Scene *s) {

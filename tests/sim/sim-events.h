@@ -26,6 +26,8 @@ void sim_events_schedule(SimWorld *w, size_t machine, const char *id, const char
 /* Makes the first n machines instances of one scale set of Azure, with one document of events (SimWorld.azure). Before the agents
  * start, or before they are started again: agents read the source of notices at their start. acknowledge: an Acknowledge. */
 void sim_events_move_to_azure(SimWorld *w, size_t n, int acknowledge);
+/* Lets the agent of the machine take announced reboots early, and else drain an hour before them. */
+void sim_events_take_early(SimWorld *w, size_t machine);
 /* Name of the machine in Azure. Free it. */
 char *sim_events_vm(size_t machine);
 /* Withdraws all events from the metadata. */

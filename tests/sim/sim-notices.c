@@ -20,8 +20,6 @@
 /* The same in each process, so that traces of one seed are the same. */
 #define DIRECTORY_FD 500
 #define EVENTS "events/maintenance/scheduled"
-#define REBALANCE "events/recommendations/rebalance"
-#define LIFECYCLE "autoscaling/target-lifecycle-state"
 #define CAPACITY "tags/instance/vesper.sh:capacity-block-end"
 /* What is due is acted upon so long after its feed was asked, and what is over is undone. */
 #define ACT_USEC (30 * SEC)
@@ -376,12 +374,12 @@ static void tell(SimNotices *s, size_t machine, const Word *word) {
                         fake_imds_clear_action(imds);
                 break;
         case FEED_LIFECYCLE:
-                fake_imds_set_text(imds, LIFECYCLE, stands ? "Terminated" : "InService");
+                fake_imds_set_text(imds, FAKE_IMDS_LIFECYCLE, stands ? "Terminated" : "InService");
                 break;
         case FEED_REBALANCE:
                 rfc3339_format(sim_world_wall(s->w), when);
                 body = MUST(strf("{\"noticeTime\":\"%s\"}", when));
-                fake_imds_set_text(imds, REBALANCE, stands ? body : NULL);
+                fake_imds_set_text(imds, FAKE_IMDS_REBALANCE, stands ? body : NULL);
                 break;
         case FEED_EVENTS:
                 tell_events(s, machine);
@@ -592,7 +590,7 @@ static void trouble_metadata(SimNotices *s, size_t machine) {
                 fake_imds_revoke(imds);
                 if (other == 2) { /* and with that one's notices */
                         fake_imds_set_action(imds, "terminate", usec_add(sim_world_wall(s->w), 120 * SEC));
-                        fake_imds_set_text(imds, LIFECYCLE, "Terminated");
+                        fake_imds_set_text(imds, FAKE_IMDS_LIFECYCLE, "Terminated");
                 }
                 break;
         }
@@ -740,7 +738,7 @@ static void equip(SimNotices *s) {
                 int r = free_and_strdup(&m->agent->agent_config.file_path, path);
 
                 assert(r >= 0);
-                fake_imds_set_text(m->imds, LIFECYCLE, "InService");
+                fake_imds_set_text(m->imds, FAKE_IMDS_LIFECYCLE, "InService");
                 m->has_event = true;
                 sim_process_kill(m->agent, (1 + i) * 100 * USEC_PER_MSEC);
         }

@@ -372,6 +372,12 @@ void sim_process_set_clock(SimProcess *p, int64_t off_usec) {
                 p->clock_ahead_usec = MAX(p->clock_ahead_usec, (usec_t) off_usec);
 }
 
+void sim_process_set_text(char **to, const char *text) {
+        int r = free_and_strdup(to, text);
+
+        assert(r >= 0);
+}
+
 bool sim_process_knows_time(const SimProcess *p) {
         bool is_right = p->clock_off_usec == 0 &&
                         (p->clock_wrong_usec == 0 || sim_world_now(p->world) > p->clock_wrong_usec + SIM_CLOCK_TRUST_USEC);

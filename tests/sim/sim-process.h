@@ -94,6 +94,8 @@ void sim_process_plan_pause(SimProcess *p, uint64_t after_steps, usec_t usec);
 void sim_process_hold(SimProcess *p, const char *origin, usec_t usec);
 /* Its wall clock is set wrong by so much; 0: right. */
 void sim_process_set_clock(SimProcess *p, int64_t off_usec);
+/* Sets a text of the process's configuration, which counts from its next start. */
+void sim_process_set_text(char **to, const char *text);
 /* It is right, and has been for a minute: what was decided by another is over. */
 bool sim_process_knows_time(const SimProcess *p);
 /* By the world, after each step of its loop. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim-story-acts.h"
 
-#include <inttypes.h>
 #include <limits.h>
 
 #include "fake-azure-metadata.h"
@@ -12,15 +11,9 @@
 
 /* Acts of stories in which an agent has a policy of its own, or its machine is Azure's. */
 
-#define LIFECYCLE "autoscaling/target-lifecycle-state"
 
 /* -- notices ------------------------------------------------------------------------------------ */
 
-void act_schedule_stop(SimWorld *w, size_t m) {
-        _cleanup_free_ char *id = MUST(strf("instance-event-%016" PRIx64, sim_world_now(w)));
-
-        sim_events_schedule(w, m, id, "instance-stop", sim_world_wall(w) + USEC_PER_HOUR);
-}
 /* Moves the event that the agent has written on its Node. */
 static void move_event(SimWorld *w, size_t m, usec_t in_usec) {
         cJSON *said = cJSON_Parse(sim_world_annotation(w, m, "vesper.sh/interruption"));
@@ -108,19 +101,13 @@ void act_register_node(SimWorld *w, size_t m) {
 
 /* -- what [Policy] says ------------------------------------------------------------------------- */
 
-static void set_text(char **to, const char *text) {
-        int r = free_and_strdup(to, text);
-
-        assert(r >= 0);
-}
-
 static void set_agents(SimWorld *w, const char *policy) {
         for (size_t i = 0; i < w->options.n_agents; i++) {
                 AgentConfig *c = &w->machines[i].agent->agent_config;
 
-                set_text(&c->policy[NOTICE_MAINTENANCE], policy);
-                set_text(&c->policy[NOTICE_CAPACITY_BLOCK], policy);
-                fake_imds_set_text(w->machines[i].imds, LIFECYCLE, "InService");
+                sim_process_set_text(&c->policy[NOTICE_MAINTENANCE], policy);
+                sim_process_set_text(&c->policy[NOTICE_CAPACITY_BLOCK], policy);
+                fake_imds_set_text(w->machines[i].imds, FAKE_IMDS_LIFECYCLE, "InService");
                 sim_process_kill(w->machines[i].agent, SEC);
         }
 }
@@ -150,11 +137,8 @@ void act_let_agents_cordon_for_a_while(SimWorld *w) {
 /* Lets agents take reboots early, by a cloud that does not reboot a machine which it is told to reboot. */
 void act_take_reboots_in_vain(SimWorld *w) {
         for (size_t i = 0; i < w->options.n_agents; i++) {
-                AgentConfig *c = &w->machines[i].agent->agent_config;
-
-                set_text(&c->policy[NOTICE_MAINTENANCE], "before:1h");
-                set_text(&c->policy_reboot, "early");
-                c->reboot_patience_usec = 5 * USEC_PER_MINUTE;
+                sim_events_take_early(w, i);
+                w->machines[i].agent->agent_config.reboot_patience_usec = 5 * USEC_PER_MINUTE;
         }
 }
 
@@ -177,9 +161,13 @@ static void on_cloud_reboots(const char *instance, void *userdata) {
                 }
 }
 
-void act_take_reboots_early(SimWorld *w) {
+static void set_reboots_early(SimWorld *w) {
         for (size_t i = 0; i < w->options.n_agents; i++)
-                set_text(&w->machines[i].agent->agent_config.policy_reboot, "early");
+                sim_process_set_text(&w->machines[i].agent->agent_config.policy_reboot, "early");
+}
+
+void act_take_reboots_early(SimWorld *w) {
+        set_reboots_early(w);
         fake_ec2_on_reboot(w->ec2, on_cloud_reboots, w);
 }
 
@@ -203,20 +191,20 @@ void act_move_to_azure(SimWorld *w) {
         sim_events_move_to_azure(w, w->options.n_agents, ACKNOWLEDGE_ALL);
         act_let_agents_wait(w);
 }
-void act_use_azure(SimWorld *w) {
-        sim_events_move_to_azure(w, w->options.n_agents, ACKNOWLEDGE_ALONE);
+static void use_azure(SimWorld *w, Acknowledge acknowledge) {
+        sim_events_move_to_azure(w, w->options.n_agents, acknowledge);
         fake_azure_events_on_approve(w->azure, on_approved, w);
         set_agents(w, "before:1h");
+}
+void act_use_azure(SimWorld *w) {
+        use_azure(w, ACKNOWLEDGE_ALONE);
 }
 void act_use_azure_early(SimWorld *w) {
         act_use_azure(w);
-        for (size_t i = 0; i < w->options.n_agents; i++)
-                set_text(&w->machines[i].agent->agent_config.policy_reboot, "early");
+        set_reboots_early(w);
 }
 void act_use_azure_for_several(SimWorld *w) {
-        sim_events_move_to_azure(w, w->options.n_agents, ACKNOWLEDGE_ALL);
-        fake_azure_events_on_approve(w->azure, on_approved, w);
-        set_agents(w, "before:1h");
+        use_azure(w, ACKNOWLEDGE_ALL);
 }
 
 static void announce(SimWorld *w, size_t m, const char *type, const char *resources, usec_t lead_usec) {

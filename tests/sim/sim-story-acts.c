@@ -182,8 +182,6 @@ void act_unset_disruption(SimWorld *w, size_t m) {
 #define BLOCK_SEC 900u
 /* EC2 begins to end the instances this long before the block ends */
 #define BLOCK_LEAD_USEC (30 * USEC_PER_MINUTE)
-#define LIFECYCLE "autoscaling/target-lifecycle-state"
-#define REBALANCE "events/recommendations/rebalance"
 #define BLOCK "tags/instance/vesper.sh:capacity-block-end"
 
 /* Schedules an event with an id of its own in each round. */
@@ -194,6 +192,9 @@ static void schedule(SimWorld *w, size_t m, const char *code, usec_t in_usec) {
 }
 void act_schedule_maintenance(SimWorld *w, size_t m) {
         schedule(w, m, "system-maintenance", MAINTENANCE_SEC * SEC);
+}
+void act_schedule_stop(SimWorld *w, size_t m) {
+        schedule(w, m, "instance-stop", USEC_PER_HOUR);
 }
 void act_schedule_reboot(SimWorld *w, size_t m) {
         fake_ec2_set_reboot_migration(w->ec2, w->machines[m].instance, true);
@@ -216,7 +217,7 @@ void act_end_block(SimWorld *w, size_t m) {
         set_metadata_time(w, m, BLOCK, "", sim_world_wall(w) + BLOCK_LEAD_USEC + BLOCK_SEC * SEC, "");
 }
 void act_recommend_rebalance(SimWorld *w, size_t m) {
-        set_metadata_time(w, m, REBALANCE, "{\"noticeTime\":\"", sim_world_wall(w), "\"}");
+        set_metadata_time(w, m, FAKE_IMDS_REBALANCE, "{\"noticeTime\":\"", sim_world_wall(w), "\"}");
 }
 void act_garble_notices(SimWorld *w, size_t m) {
         fake_imds_set_action_text(w->machines[m].imds, "{\"action\": \"terminate\"}");
@@ -240,7 +241,7 @@ void act_reboot_in_azure(SimWorld *w, size_t m) {
 }
 void act_let_group_end(SimWorld *w, size_t m) {
         w->machines[m].has_event = true;
-        fake_imds_set_text(w->machines[m].imds, LIFECYCLE, "Terminated");
+        fake_imds_set_text(w->machines[m].imds, FAKE_IMDS_LIFECYCLE, "Terminated");
 }
 
 /* -- the interruption queue -------------------------------------------------------------------- */
