@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "awake-check.h"
 #include "ca-bundle.h"
 #include "certificate-keeper.h"
 #include "cmocka-test.h"
@@ -150,21 +151,14 @@ static const char *bundle_of(Bench *b, int i) {
         return fj_string(cJSON_GetArrayItem(list, i), "clientConfig", "caBundle", NULL);
 }
 
-static void on_asleep(const char *text, void *userdata) {
-        fail_msg("a replica is asleep: %s", text);
-}
-
-static void assert_awake(const Bench *b) {
+static void check_awake(const Bench *b) {
         for (size_t i = 0; i < N; i++) {
                 const Replica *r = b->replicas + i;
-                Wakeups w;
 
                 if (!r->keeper)
                         continue;
-                wakeups_begin(&w, b->w.loop, on_asleep, NULL);
-                certificate_keeper_next_wakeup(r->keeper, &w);
-                ca_bundle_next_wakeup(r->bundle, &w);
-                wakeups_end(&w);
+                (void) assert_awake(b->w.loop, certificate_keeper_next_wakeup, r->keeper);
+                (void) assert_awake(b->w.loop, ca_bundle_next_wakeup, r->bundle);
         }
 }
 
@@ -173,7 +167,7 @@ static void run(Bench *b, usec_t usec) {
         for (usec_t left = usec, part; left > 0; left -= part) {
                 part = MIN(left, left > usec - USEC_PER_SEC ? USEC_PER_SEC / 10 : USEC_PER_MINUTE);
                 fake_world_run(&b->w, part);
-                assert_awake(b);
+                check_awake(b);
         }
 }
 

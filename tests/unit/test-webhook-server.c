@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "awake-check.h"
 #include "budget-ledger.h"
 #include "certificate-plan.h"
 #include "clock-skip.h"
@@ -180,20 +181,12 @@ static unsigned n_said(World *w, const char *part) {
         return text_count(strbuf_str(&w->said), part);
 }
 
-static void on_asleep(const char *text, void *userdata) {
-        fail_msg("the webhook's server is asleep: %s", text);
-}
-
 /* Lets the timers of the next minute run. */
 static void skip_minute(World *w) {
-        Wakeups wakeups;
-
         clock_skip(USEC_PER_MINUTE + USEC_PER_SEC);
         for (unsigned i = 0; i < 50; i++)
                 assert_true(loop_iterate(w->loop, 0) >= 0);
-        wakeups_begin(&wakeups, w->loop, on_asleep, NULL);
-        webhook_server_next_wakeup(w->server, &wakeups);
-        wakeups_end(&wakeups);
+        (void) assert_awake(w->loop, webhook_server_next_wakeup, w->server);
 }
 
 static void write_pem(World *w, const char *name, const char *pem) {
