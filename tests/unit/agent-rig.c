@@ -6,6 +6,7 @@
 #include "cmocka-test.h"
 #include "hashmap.h"
 #include "kubeconfig.h"
+#include "page.h"
 
 #define RECORD "intent.json"
 
@@ -368,4 +369,10 @@ bool agent_rig_has_event(AgentRig *r, const char *kind, const char *reason) {
 
 bool agent_rig_said(AgentRig *r, const char *part) {
         return strstr(strbuf_str(&r->lines), part);
+}
+
+double agent_rig_metric(AgentRig *r, const char *family) {
+        _cleanup_page_ Page p = page_ask(agent_handle_metrics, r->agent, HTTP_GET, "/metrics");
+
+        return page_sum(&p, family);
 }

@@ -112,3 +112,5 @@ char *agent_rig_writes(AgentRig *r);
 /* Is there an Event with that reason on an object of that kind? */
 bool agent_rig_has_event(AgentRig *r, const char *kind, const char *reason);
 bool agent_rig_said(AgentRig *r, const char *part);
+/* Returns the sum of the metric's values. family: its name, or name{label="value"}. */
+double agent_rig_metric(AgentRig *r, const char *family);

@@ -7,6 +7,7 @@
 #include "coordinator-rig.h"
 #include "kubeconfig.h"
 #include "marks.h"
+#include "page.h"
 #include "rig-rounds.h"
 
 #define EC2_ORIGIN "http://ec2"
@@ -567,6 +568,12 @@ int64_t rig_n_events(CoordinatorRig *r, const char *name, const char *reason) {
                 if (is_event_of(e, name, reason))
                         n += fj_int(e, 1, "count", NULL);
         return n;
+}
+
+double rig_metric(const RigCoordinator *c, const char *family) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, c->coordinator, HTTP_GET, "/metrics");
+
+        return page_sum(&p, family);
 }
 
 const char *rig_condition(const cJSON *object, const char *type) {

@@ -126,6 +126,8 @@ bool rig_has_event(CoordinatorRig *r, const char *name, const char *reason);
 bool rig_event_says(CoordinatorRig *r, const char *name, const char *reason, const char *text);
 /* Number of times that such Events were recorded: the sum of their counts. */
 int64_t rig_n_events(CoordinatorRig *r, const char *name, const char *reason);
+/* Returns the sum of the values of the coordinator's metric. family: its name, or name{label="value"}. */
+double rig_metric(const RigCoordinator *c, const char *family);
 const char *rig_condition(const cJSON *object, const char *type); /* its status, or NULL */
 const char *rig_condition_reason(const cJSON *object, const char *type);
 bool rig_has_finalizer(const cJSON *object);

@@ -5,7 +5,6 @@
 #include "coordinator-rig.h"
 #include "http-inproc.h"
 #include "node-webhook.h"
-#include "page.h"
 #include "refusal-rows.h"
 
 /*
@@ -81,10 +80,8 @@ static unsigned n_answers(Bench *b, const char *answer) {
         _cleanup_free_ char *family =
                 strf("vesper_coordinator_webhook_answers_total%s%s%s", answer ? "{answer=\"" : "",
                      strempty(answer), answer ? "\"}" : "");
-        _cleanup_page_ Page p =
-                page_ask(coordinator_handle, b->rig->coordinators[0]->coordinator, HTTP_GET, "/metrics");
 
-        return (unsigned) page_sum(&p, family);
+        return (unsigned) rig_metric(b->rig->coordinators[0], family);
 }
 
 static int n_charges(Bench *b) {

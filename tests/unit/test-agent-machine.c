@@ -9,7 +9,6 @@
 #include "cmocka-test.h"
 #include "http-inproc.h"
 #include "kubelet-watch.h"
-#include "page.h"
 #include "texts.h"
 
 /* What the machine around an agent tells it: links, routes, shutdowns. */
@@ -51,32 +50,24 @@ TEST_CASE(test_link_returns) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
-static size_t n_arrived(AgentRig *r, FakeVerb verb, const char *path) {
-        const FakeApi *api = fake_cluster_api(r->cluster);
-        const FakeLogEntry *e;
-        size_t n = 0;
-
-        for (size_t i = 0; (e = fake_api_log_at(api, i)); i++)
-                n += e->verb == verb && strstr(e->path, path);
-        return n;
-}
-
 /* Each thing that waits for the API server, or for the metadata service, is tried at once when links change. */
 TEST_CASE(test_link_change_wakes_all) {
         static const struct {
                 const char *what;
                 FakeVerb verb;
-                const char *path;
+                FakeResourceId resource;
+                const char *subresource;
         } rows[] = {
-                { "the cordon", FAKE_PATCH, "/api/v1/nodes/" RIG_NODE },
-                { "the watch of the Node", FAKE_WATCH, "/api/v1/nodes" },
-                { "the watch of its pods", FAKE_WATCH, "/api/v1/pods" },
-                { "an eviction", FAKE_CREATE, "/eviction" },
+                { "the cordon", FAKE_PATCH, FAKE_NODES, NULL },
+                { "the watch of the Node", FAKE_WATCH, FAKE_NODES, NULL },
+                { "the watch of its pods", FAKE_WATCH, FAKE_PODS, NULL },
+                { "an eviction", FAKE_CREATE, FAKE_PODS, "eviction" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
-                bool evicts = strstr(rows[i].path, "eviction");
+                const FakeApi *api = fake_cluster_api(r->cluster);
+                bool evicts = rows[i].subresource;
 
                 print_message("%s\n", rows[i].what);
                 agent_rig_add_pods(r, "web", 3);
@@ -92,10 +83,11 @@ TEST_CASE(test_link_change_wakes_all) {
                 r->no_route = false;
                 fake_api_log_reset(fake_cluster_api(r->cluster));
                 agent_rig_run(r, 50 * USEC_PER_MSEC);
-                assert_int_equal(n_arrived(r, rows[i].verb, rows[i].path), 0); /* it waits: else this shows nothing */
+                /* The agent waits: else this shows nothing. */
+                assert_int_equal(fake_api_count(api, rows[i].verb, rows[i].resource, rows[i].subresource), 0);
                 fake_netlink_change(&r->netlink);
                 agent_rig_run(r, 50 * USEC_PER_MSEC);
-                assert_true(n_arrived(r, rows[i].verb, rows[i].path) > 0);
+                assert_true(fake_api_count(api, rows[i].verb, rows[i].resource, rows[i].subresource) > 0);
         }
 }
 
@@ -111,12 +103,6 @@ TEST_CASE(test_link_change_wakes_polls) {
         fake_netlink_change(&r->netlink);
         agent_rig_run(r, 50 * USEC_PER_MSEC);
         assert_true(fake_imds_n_gets(r->imds) > n);
-}
-
-static double metric(AgentRig *r, const char *family) {
-        _cleanup_page_ Page p = page_ask(agent_handle_metrics, r->agent, HTTP_GET, "/metrics");
-
-        return page_sum(&p, family);
 }
 
 /* No way to the API server: said once. The first cordon is tried at once, and again each second; what else waits is tried every
@@ -137,7 +123,7 @@ TEST_CASE(test_no_route) {
         n = text_count(strbuf_str(&r->patches), "/api/v1/nodes/n1");
         assert_in_range(n, 9, 11);
         assert_int_equal(text_count(strbuf_str(&r->lines), "has no way to the API server"), 1);
-        assert_true(metric(r, "vesper_agent_api_no_route") == 1);
+        assert_true(agent_rig_metric(r, "vesper_agent_api_no_route") == 1);
 
         r->no_route = false;
         agent_rig_run(r, 100 * USEC_PER_MSEC);
@@ -147,8 +133,8 @@ TEST_CASE(test_no_route) {
         agent_rig_run(r, 100 * USEC_PER_MSEC);
         assert_false(agent_rig_unschedulable(r));
         assert_int_equal(text_count(strbuf_str(&r->lines), "has a way to the API server again, after 14min 56s"), 1);
-        assert_true(metric(r, "vesper_agent_api_no_route") == 0);
-        assert_true(metric(r, "vesper_agent_route_changes_total") == 1);
+        assert_true(agent_rig_metric(r, "vesper_agent_api_no_route") == 0);
+        assert_true(agent_rig_metric(r, "vesper_agent_route_changes_total") == 1);
 }
 
 /* Another write waits for a way: the cordon does not wait with it. */
@@ -252,7 +238,7 @@ TEST_CASE(test_kubelet_watch) {
                 assert_int_equal(k.n, 20);
                 assert_int_equal(text_count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
                 assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
-                assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 1);
+                assert_true(agent_rig_metric(r, "vesper_agent_kubelet_unhealthy") == 1);
                 assert_false(agent_rig_unschedulable(r));
                 assert_int_equal(agent_rig_n_pods(r), 2);
                 k.ok = true;
@@ -261,7 +247,7 @@ TEST_CASE(test_kubelet_watch) {
                 agent_rig_run(r, 5 * USEC_PER_MINUTE);
                 assert_int_equal(text_count(strbuf_str(&r->lines), "is healthy again"), 1);
                 assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
-                assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 0);
+                assert_true(agent_rig_metric(r, "vesper_agent_kubelet_unhealthy") == 0);
         }
 }
 
@@ -278,7 +264,7 @@ TEST_CASE(test_kubelet_of_ending_machine) {
         assert_true(fake_power_shutdown(r->power, "poweroff", true));
         k.ok = false;
         agent_rig_run(r, 3 * USEC_PER_MINUTE);
-        assert_true(metric(r, "vesper_agent_kubelet_unhealthy") == 1);
+        assert_true(agent_rig_metric(r, "vesper_agent_kubelet_unhealthy") == 1);
         assert_false(agent_rig_said(r, "The kubelet of node"));
 }
 
@@ -424,10 +410,10 @@ static void reboot_and_cancel(AgentRig *r) {
 }
 
 static void announce_and_withdraw(AgentRig *r) {
-        fake_imds_set_text(r->imds, "autoscaling/target-lifecycle-state", "Terminated");
+        fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "Terminated");
         agent_rig_run(r, USEC_PER_MINUTE);
         assert_property(r, "State", "Drained");
-        fake_imds_set_text(r->imds, "autoscaling/target-lifecycle-state", "InService");
+        fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "InService");
 }
 
 static void shut_down_and_cancel(AgentRig *r) {

@@ -181,9 +181,7 @@ TEST_CASE(test_lease_lost_during_removal) {
 }
 
 static double tokens(CoordinatorRig *r) {
-        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
-
-        return page_sum(&p, "vesper_coordinator_termination_tokens");
+        return rig_metric(rig_leader(r), "vesper_coordinator_termination_tokens");
 }
 
 /* Nodes that were ended before the lease was lost count: whoever wins it again has no second burst. */

@@ -2,7 +2,6 @@
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "instance-orphans.h"
-#include "page.h"
 #include "texts.h"
 
 /* -- which of them are orphans -------------------------------------------------------------------------- */
@@ -85,10 +84,7 @@ static size_t times_said(CoordinatorRig *r, const char *text) {
 }
 
 static uint64_t orphans(CoordinatorRig *r) {
-        _cleanup_page_ Page p =
-                page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
-
-        return (uint64_t) page_sum(&p, "vesper_coordinator_orphaned_instances{provider=\"exec\"}");
+        return (uint64_t) rig_metric(rig_leader(r), "vesper_coordinator_orphaned_instances{provider=\"exec\"}");
 }
 
 /* Nodes n0 and n1, whose machines the command lists, and rack:7, of which nobody knows. */

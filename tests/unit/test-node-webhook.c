@@ -82,11 +82,8 @@ static bool is_being_deleted(Bench *b, const char *node) {
 static bool metrics_say(Bench *b, const char *name, double value) {
         double sum = 0;
 
-        for (size_t i = 0; i < 2; i++) {
-                _cleanup_page_ Page p = page_ask(coordinator_handle, b->rig->coordinators[i]->coordinator, HTTP_GET, "/metrics");
-
-                sum += (double) page_sum(&p, name);
-        }
+        for (size_t i = 0; i < 2; i++)
+                sum += rig_metric(b->rig->coordinators[i], name);
         return sum == value;
 }
 
@@ -401,9 +398,7 @@ static void on_reply(HttpExchange *x, unsigned status, const HttpHeader *headers
 }
 
 static double n_answers(Bench *b) {
-        _cleanup_page_ Page p = page_ask(coordinator_handle, b->rig->coordinators[0]->coordinator, HTTP_GET, "/metrics");
-
-        return page_sum(&p, "vesper_coordinator_webhook_answers_total");
+        return rig_metric(b->rig->coordinators[0], "vesper_coordinator_webhook_answers_total");
 }
 
 /* Each allocation fails once while a review is handled. The API server gets one answer, and the metrics count

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <stdlib.h>
 
 #include "agent-rig.h"
 #include "cmocka-test.h"
 #include "fake-azure-metadata.h"
 #include "fake-gce-metadata.h"
 #include "notice-sources.h"
-#include "page.h"
 #include "string-util.h"
 #include "texts.h"
 
 /* Whole agents, whose machine announces several things at once; what [Policy] makes of them. */
 
 #define EVENTS "events/maintenance/scheduled"
-#define LIFECYCLE "autoscaling/target-lifecycle-state"
-#define REBALANCE "events/recommendations/rebalance"
 /* Every feed has been looked at anew by then. */
 #define LOOKS_USEC (70 * USEC_PER_SEC)
 
@@ -323,12 +319,12 @@ TEST_CASE(test_outranked) {
         assert_string_equal(agent_phase(r->agent), "Drained");
         assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "instance-event-1"));
 
-        fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+        fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "Terminated");
         agent_rig_run(r, 10 * USEC_PER_SEC);
         assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "scale-in"));
         assert_string_equal(agent_phase(r->agent), "Drained");
 
-        fake_imds_set_text(r->imds, LIFECYCLE, "InService");
+        fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "InService");
         agent_rig_run(r, 10 * USEC_PER_SEC);
         assert_string_equal(agent_phase(r->agent), "Drained");
         assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "instance-event-1"));
@@ -343,15 +339,15 @@ TEST_CASE(test_report_and_ignore) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_REBALANCE, "report"), *q = policy_rig(NOTICE_REBALANCE, "ignore"),
                                             *d = policy_rig(NOTICE_REBALANCE, "now");
 
-        fake_imds_set_text(r->imds, REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        fake_imds_set_text(r->imds, FAKE_IMDS_REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
         agent_rig_run(r, LOOKS_USEC);
         assert_in_service(r);
         assert_true(agent_rig_has_event(r, "Node", "RebalanceRecommendation"));
-        fake_imds_set_text(q->imds, REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        fake_imds_set_text(q->imds, FAKE_IMDS_REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
         agent_rig_run(q, LOOKS_USEC);
         assert_in_service(q);
         assert_false(agent_rig_has_event(q, "Node", "RebalanceRecommendation"));
-        fake_imds_set_text(d->imds, REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        fake_imds_set_text(d->imds, FAKE_IMDS_REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
         agent_rig_run(d, LOOKS_USEC);
         assert_string_equal(agent_phase(d->agent), "Drained");
         agent_rig_free(q);
@@ -380,12 +376,9 @@ TEST_CASE(test_dry_run) {
 /* -- when, how often, and which one ------------------------------------------------------------------- */
 
 static double counted(AgentRig *r, const char *kind) {
-        _cleanup_free_ char *line = strf("\nvesper_agent_notices_total{kind=\"%s\"} ", kind);
-        _cleanup_page_ Page p = page_ask(agent_handle_metrics, r->agent, HTTP_GET, "/metrics");
-        const char *at = strstr(p.body, line);
+        _cleanup_free_ char *series = strf("vesper_agent_notices_total{kind=\"%s\"}", kind);
 
-        assert_non_null(at);
-        return strtod(at + strlen(line), NULL);
+        return agent_rig_metric(r, series);
 }
 
 /* Runs until the phase is another one. Returns the boot time at which that was. */
@@ -494,7 +487,7 @@ TEST_CASE(test_gravest_stands) {
                 _cleanup_free_ char *body = NULL;
                 char at[RFC3339_MAX];
 
-                fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+                fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "Terminated");
                 agent_rig_run(r, LOOKS_USEC);
                 assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "scale-in"));
                 rfc3339_format(usec_add(loop_wall(r->world.loop), 6 * USEC_PER_HOUR), at);
@@ -503,7 +496,7 @@ TEST_CASE(test_gravest_stands) {
                             codes[i][0], at, codes[i][1], at);
                 fake_imds_set_text(r->imds, EVENTS, body);
                 agent_rig_run(r, LOOKS_USEC);
-                fake_imds_set_text(r->imds, LIFECYCLE, "InService");
+                fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "InService");
                 agent_rig_run(r, LOOKS_USEC);
                 assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), i == 0 ? "instance-event-2" : "instance-event-1"));
         }
@@ -696,7 +689,7 @@ TEST_CASE(test_foreign_metadata) {
         fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
         fake_imds_revoke(r->imds);
         agent_rig_notice(r, 120 * USEC_PER_SEC);
-        fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+        fake_imds_set_text(r->imds, FAKE_IMDS_LIFECYCLE, "Terminated");
         agent_rig_run(r, 30 * USEC_PER_SEC);
         assert_in_service(r);
         assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 2);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
@@ -59,11 +58,7 @@ static bool metrics_say(CoordinatorRig *r, const char *line) {
 }
 
 static double round_age(CoordinatorRig *r) {
-        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
-        const char *line = strstr(p.body, "\nvesper_coordinator_voluntary_disruption_round_age_seconds ");
-
-        assert_non_null(line);
-        return strtod(strchr(line, ' '), NULL);
+        return rig_metric(rig_leader(r), "vesper_coordinator_voluntary_disruption_round_age_seconds");
 }
 
 static void assert_nothing_went(CoordinatorRig *r) {

@@ -182,15 +182,8 @@ TEST_CASE(test_joins_late) {
         queue_rig_done(&r);
 }
 
-static unsigned n_reports(QueueRig *r, const char *node) {
-        const cJSON *event;
-        double n = 0;
-
-        FAKE_FOREACH (event, r->rig->cluster, FAKE_EVENTS, NULL)
-                if (streq(fj_string(event, "reason", NULL), "NoticeReported") &&
-                    streq(fj_string(event, "involvedObject", "name", NULL), node))
-                        n += fj_get(event, "count", NULL)->valuedouble;
-        return (unsigned) n;
+static int64_t n_reports(QueueRig *r, const char *node) {
+        return rig_n_events(r->rig, node, "NoticeReported");
 }
 
 /* A message about a Node that no NodePool adopts is reported once, and deleted. If a pool selects the Node, that

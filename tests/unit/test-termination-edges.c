@@ -4,7 +4,6 @@
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
-#include "page.h"
 #include "texts.h"
 
 /* What happens seldom to nodes, claims and pools of a coordinator: turns in between, names that come back,
@@ -854,10 +853,7 @@ TEST_CASE(test_claim_is_anew_at_the_end) {
 }
 
 static double removals(CoordinatorRig *r) {
-        _cleanup_page_ Page page =
-                page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
-
-        return page_sum(&page, "vesper_coordinator_terminations");
+        return rig_metric(rig_leader(r), "vesper_coordinator_terminations");
 }
 
 /* Its status, which would name its Node, is never written; and its finalizer goes last. */
