@@ -8,6 +8,7 @@
 #include "http-inproc.h"
 #include "log.h"
 #include "notice-azure.h"
+#include "refusing-transport.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -474,14 +475,9 @@ TEST_CASE(test_too_many_events) {
         bench_done(&b);
 }
 
-static int refuse(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
-        return -ENOMEM;
-}
-
 /* A request that cannot begin is no answer, and the next one follows. */
 TEST_CASE(test_cannot_ask) {
-        static const HttpTransportOps ops = { .start = refuse };
-        HttpTransport refusing = { &ops };
+        HttpTransport refusing = REFUSING_TRANSPORT;
         Bench b;
 
         bench_init(&b, 0);

@@ -7,6 +7,7 @@
 #include "fake-gce-metadata.h"
 #include "http-inproc.h"
 #include "notice-gce.h"
+#include "refusing-transport.h"
 #include "string-util.h"
 
 #define ENDPOINT "http://169.254.169.254"
@@ -586,16 +587,10 @@ TEST_CASE(test_is_of_machine) {
         bench_done(&b);
 }
 
-static int refuse(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
-        return -ENOMEM;
-}
-
 /* A request that cannot begin is no answer, and the next one follows: for the feeds, and for what VM this is. */
 TEST_CASE(test_cannot_ask) {
-        static const HttpTransportOps ops = { .start = refuse };
-
         for (unsigned at_start = 0; at_start <= 1; at_start++) {
-                HttpTransport refusing = { &ops };
+                HttpTransport refusing = REFUSING_TRANSPORT;
                 Bench b;
 
                 bench_init(&b, NULL);

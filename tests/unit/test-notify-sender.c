@@ -9,6 +9,7 @@
 #include "log.h"
 #include "notify-receiver.h"
 #include "notify-sender.h"
+#include "refusing-transport.h"
 #include "texts.h"
 
 #define S USEC_PER_SEC
@@ -409,14 +410,9 @@ TEST_CASE(test_receiver_is_named_again) {
         assert_got(w, "n1 noticed 200\n");
 }
 
-static int refuse(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
-        return -ENETUNREACH;
-}
-
 /* A request that cannot begin is a failure like any other. */
 TEST_CASE(test_cannot_send) {
-        static const HttpTransportOps ops = { .start = refuse };
-        HttpTransport refusing = { &ops };
+        HttpTransport refusing = REFUSING_TRANSPORT;
         _cleanup_(world_freep) World *w = world_new();
 
         start(w, 32);
