@@ -242,6 +242,12 @@ static inline void set_ready(Bench *b, const char *node, bool ready) {
                    ready ? "True" : "False");
 }
 
+/* Makes the ledgers evaluate their charges: changes whether another node is Ready. */
+static inline void wake_ledgers(Bench *b, const char *node, usec_t usec) {
+        set_ready(b, node, !kube_node_is_ready(cluster_view_node(b->replicas[0].view, node)));
+        run(b, usec);
+}
+
 /* Deletes the Node as a person does. The Node has our finalizer. */
 static inline void delete_node(Bench *b, const char *node) {
         fake_merge(b->w.cluster, FAKE_NODES, NULL, node,

@@ -9,12 +9,6 @@
 
 #define S USEC_PER_SEC
 
-/* Changes whether another node is Ready, so that the ledger evaluates the budget. */
-static void poke(Bench *b) {
-        set_ready(b, "n5", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n5")));
-        run(b, 2 * S);
-}
-
 /* -- other answers -------------------------------------------------------------------------------------- */
 
 /* The answer to the first n patches of a status. */
@@ -161,7 +155,7 @@ TEST_CASE(test_charged_again) {
         for (unsigned round = 0; round < 2; round++) {
                 assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
                 assert_charge(&b, "n0", "DELETE alice");
-                poke(&b);
+                wake_ledgers(&b, "n5", 2 * S);
                 assert_charge(&b, "n0", "DELETE alice");
                 release(&b, 0, "n0", "alice");
                 run(&b, S);
@@ -299,7 +293,7 @@ TEST_CASE(test_parked) {
                 assert_int_equal(first->n_answers, 1);
                 for (unsigned minute = 1; minute <= 4; minute++) {
                         for (unsigned i = 0; i < 5 && poked; i++)
-                                poke(&b);
+                                wake_ledgers(&b, "n5", 2 * S);
                         run(&b, USEC_PER_MINUTE - (poked ? 10 * S : 0));
                         assert_string_equal(budget_answer_names[first->answer], "refused");
                         assert_int_equal(first->n_answers, 1 + minute);

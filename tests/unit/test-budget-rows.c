@@ -145,12 +145,6 @@ TEST_CASE(test_claim_without_charge) {
 
 /* -- when a charge ends --------------------------------------------------------------------------------- */
 
-/* Makes the leader evaluate its charges: no event shows the ledger that a holder has left. */
-static void wake_ledger(Bench *b) {
-        set_ready(b, "n4", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n4")));
-        run(b, USEC_PER_MSEC);
-}
-
 static void assert_fate(Bench *b, const ChargeFateRow *row, ChargeFate fate) {
         _cleanup_free_ char *stands = strf("%s x%s%s%s", kind_names[row->kind], row->held_before ? " (" : "",
                                            strempty(row->held_before),
@@ -184,7 +178,7 @@ static void begin_fate(Bench *b, const ChargeFateRow *row) {
         if (row->kind != D && row->unheld_usec > 0 && row->unheld_usec < row->seen_usec) {
                 run(b, row->seen_usec - row->unheld_usec);
                 b->holders[row->kind] = NULL;
-                wake_ledger(b);
+                wake_ledgers(b, "n4", USEC_PER_MSEC); /* no event shows the ledger that a holder has left */
                 rest_usec = row->unheld_usec - USEC_PER_SEC;
         }
         run(b, rest_usec);
