@@ -35,6 +35,22 @@ KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json) {
         return o; /* the snapshot's */
 }
 
+void cluster_put_several(Snapshot *s, const char *objects) {
+        _cleanup_free_ char *list = strf("[%s]", objects);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r = list ? json_parse(list, strlen(list), 1 << 20, &doc, NULL) : -ENOMEM;
+
+        assert(r >= 0);
+        JSON_FOREACH (v, json_root(doc)) {
+                _cleanup_free_ char *text = json_format(v);
+
+                cluster_put(s,
+                            snapshot_kind_of(json_string_or_null(json_get(v, "apiVersion")),
+                                             json_string_or_null(json_get(v, "kind"))),
+                            text);
+        }
+}
+
 static void make_node(Snapshot *s, uint32_t i, unsigned millicpu, const char *spec) {
         _cleanup_free_ char *text = strf(
                 "{\"metadata\":{\"name\":\"node-%05u\",\"uid\":\"n%u\",\"creationTimestamp\":\"2026-12-%02uT%02u:00:00Z\",\"labels\":{"

@@ -37,3 +37,5 @@ void cluster_add_pools(MadeCluster *c, const ClusterShape *shape, const char *bu
 uint64_t cluster_draw(uint64_t *state);
 /* Decodes a text and puts it in; asserts that both work. */
 KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json);
+/* Does the same with each object of a text in which commas part objects, by their apiVersion and kind. */
+void cluster_put_several(Snapshot *s, const char *objects);

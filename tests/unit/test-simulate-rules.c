@@ -27,6 +27,12 @@ static void put(Snapshot *s, SnapshotKind kind, char *text) {
         cluster_put(s, kind, json);
 }
 
+static void put_several(Snapshot *s, const char *objects) {
+        _cleanup_free_ char *json = json_of(objects);
+
+        cluster_put_several(s, json);
+}
+
 static void put_node(Snapshot *s, const char *name, const char *cpu, const char *labels, const Rule *row) {
         put(s, SNAPSHOT_NODES,
             strf("{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s',%s}},'spec':{%s},'status':{'allocatable':{"
@@ -40,18 +46,6 @@ static void put_pod(Snapshot *s, const char *name, const char *node, const char 
             strf("{'metadata':{'name':'%s','uid':'%s',%s,'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet',"
                       "'name':'o','uid':'u','controller':true}]},'spec':{'nodeName':'%s',%s},'status':{'phase':'Running'}}",
                       name, name, meta ?: "'namespace':'x','labels':{'app':'p','rev':'1'}", node, spec ?: RULE_CPU("1")));
-}
-
-static void put_objects(Snapshot *s, const char *objects) {
-        _cleanup_free_ char *text = strf("[%s]", objects), *list = json_of(text);
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-
-        assert_return_code(json_parse(list, strlen(list), 1 << 20, &doc, NULL), 0);
-        JSON_FOREACH (v, json_root(doc)) {
-                _cleanup_free_ char *one = json_format(v);
-
-                cluster_put(s, snapshot_kind_of(json_string_or_null(json_get(v, "apiVersion")), json_string_or_null(json_get(v, "kind"))), one);
-        }
 }
 
 /* "fits", or the reason of node b or of the pod itself. */
@@ -81,7 +75,7 @@ static void make_row(const Rule *row, InternPool *pool, Snapshot **ret_snapshot,
         if (row->q)
                 put_pod(snapshot, "q", row->q_on_a ? "a" : "b", row->q, row->q_spec);
         if (row->objects)
-                put_objects(snapshot, row->objects);
+                put_several(snapshot, row->objects);
         for (SnapshotKind k = 0; k < _SNAPSHOT_KIND_MAX; k++)
                 snapshot->is_known[k] = !row->unknown || !streq(row->unknown, snapshot_kube_kind(k)->plural);
         assert_return_code(simulator_new(snapshot, ret), 0);

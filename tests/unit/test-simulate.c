@@ -295,22 +295,6 @@ static void put_pod(Snapshot *s, const PodRow *p) {
         cluster_put(s, SNAPSHOT_PODS, text);
 }
 
-/* One object, or several with commas between. */
-static void put_others(Snapshot *s, const char *texts) {
-        _cleanup_free_ char *list = strf("[%s]", texts);
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-
-        assert_int_equal(json_parse(list, strlen(list), 1 << 20, &doc, NULL), 0);
-        JSON_FOREACH (v, json_root(doc)) {
-                _cleanup_free_ char *text = json_format(v);
-
-                cluster_put(s,
-                            snapshot_kind_of(json_string_or_null(json_get(v, "apiVersion")),
-                                             json_string_or_null(json_get(v, "kind"))),
-                            text);
-        }
-}
-
 static void case_put(Snapshot *s, const Case *c) {
         for (size_t i = 0; i < _SNAPSHOT_KIND_MAX; i++)
                 s->is_known[i] = true;
@@ -319,7 +303,7 @@ static void case_put(Snapshot *s, const Case *c) {
         for (size_t i = 0; i < ELEMENTSOF(c->pods) && c->pods[i].name; i++)
                 put_pod(s, c->pods + i);
         for (size_t i = 0; i < ELEMENTSOF(c->others) && c->others[i]; i++)
-                put_others(s, c->others[i]);
+                cluster_put_several(s, c->others[i]);
 }
 
 /* -- a verdict becomes words --------------------------------------------------------------------------------- */
