@@ -80,22 +80,22 @@
           "with b:1 without a",
           "fits: a p>with-b-1 [1 pods, 1 waves, 30s]" },
         { "one more of an instance type, which is like the first initialized node of it",
-          { { { "a", "2", TYPE("l"), UNINITIALIZED }, { "b", "4", TYPE("l") }, { "c", "8", TYPE("l") } },
+          { { { "a", "2", RIG_TYPE("l"), UNINITIALIZED }, { "b", "4", RIG_TYPE("l") }, { "c", "8", RIG_TYPE("l") } },
             { { "p", "b", "3" }, { "q", "c", "8" } }, "" },
           "with l:1 without b",
           "fits: b p>with-l-1 [1 pods, 1 waves, 30s]" },
         { "one more of an offering",
-          { { { "a", "4", TYPE("l") } }, { { "p", "a", "3" } }, "'offerings':[" OFFER("s", "1", "3") "]" },
+          { { { "a", "4", RIG_TYPE("l") } }, { { "p", "a", "3" } }, "'offerings':[" OFFER("s", "1", "3") "]" },
           "with s:1 without a",
           "fits: a p>with-s-1 [1 pods, 1 waves, 30s]" },
         { "one more of an offering that is too small",
-          { { { "a", "4", TYPE("l") } }, { { "p", "a", "3" } }, "'offerings':[" OFFER("s", "1", "2") "]" },
+          { { { "a", "4", RIG_TYPE("l") } }, { { "p", "a", "3" } }, "'offerings':[" OFFER("s", "1", "2") "]" },
           "with s:1 without a",
           "does not fit: a [1 pods, 1 waves, 30s]\n"
           "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 resources): x/p: of all nodes 1 not a "
           "destination, 1 resources, nearest with-s-1;" },
         { "one more of an offering that says no size",
-          { { { "a", "4", TYPE("l") } },
+          { { { "a", "4", RIG_TYPE("l") } },
             { { "p", "a", "4" } }, "'offerings':[{'instanceType':'s','price':1}]" }, "with s:1 without a",
           "fits: a p>with-s-1 [1 pods, 1 waves, 30s]" },
         { "two kinds more",
@@ -197,23 +197,23 @@
 
         /* the plan */
         { "the cheapest that is too small, and the next",
-          { { { "a", "8", TYPE("l") } },
-            { { "p", "a", "3" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "1", "2") "," OFFER("m", "2", "4") "]" },
+          { { { "a", "8", RIG_TYPE("l") } },
+            { { "p", "a", "3" } }, RIG_UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "1", "2") "," OFFER("m", "2", "4") "]" },
           "plan",
           "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +m 4>2 (its pods fit on other nodes and one new m, which saves 2 of its 4)" },
         { "two are replaced, one after the other",
-          { { { "a", "8", TYPE("l") }, { "b", "8", TYPE("l") } }, { { "p", "a", "4" },
-            { "q", "b", "4" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "1", "2") "," OFFER("m", "2", "4") "]" },
+          { { { "a", "8", RIG_TYPE("l") }, { "b", "8", RIG_TYPE("l") } }, { { "p", "a", "4" },
+            { "q", "b", "4" } }, RIG_UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "1", "2") "," OFFER("m", "2", "4") "]" },
           "plan",
           "Consolidation/single-node a p>b [1 pods, 1 waves, 30s] 4>0 (its 1 pod fits on other nodes)\n"
           "b: DESTINATION: 1 pod would come to it as the nodes before it go;" },
         { "three into one",
           { { { "a", "4" }, { "b", "4" }, { "c", "4" } }, { { "p", "a", "1" }, { "q", "b", "1" },
-            { "r", "c", "1" } }, UNDERUTILIZED }, "plan",
+            { "r", "c", "1" } }, RIG_UNDERUTILIZED }, "plan",
           "Consolidation/multi-node a b p>c q>c [2 pods, 1 waves, 30s] (its 1 pod fits on other nodes) (its 1 pod fits on other nodes)\n"
           "c: DESTINATION: 2 pods would come to it as the nodes before it go;" },
         { "an empty one and one that fits",
-          { { { "a", "4", TYPE("l") }, { "b", "4", TYPE("l") }, { "c", "4", TYPE("l") } },
+          { { { "a", "4", RIG_TYPE("l") }, { "b", "4", RIG_TYPE("l") }, { "c", "4", RIG_TYPE("l") } },
             { { "p", "a", "1" },
             { "r", "c", "1" } }, "'disruption':{'budgets':[],'emptyAfter':'1h',"
               "'consolidation':{'policy':'WhenUnderutilized'}},'offerings':[" OFFER("l", "4", "4") "]" },
@@ -244,7 +244,7 @@
           "Emptiness/empty a [0 pods, 0 waves, 0s] (empty since 2027-01-01T00:00:00Z or later)\n"
           "b: BUDGET: budgets of NodePool a allow 1 of 2 nodes for Empty, and 1 are unavailable or chosen already;" },
         { "pods would come to it",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "2" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "2" } }, RIG_UNDERUTILIZED },
           "plan",
           "Consolidation/single-node a p>b [1 pods, 1 waves, 30s] (its 1 pod fits on other nodes)\n"
           "b: DESTINATION: 1 pod would come to it as the nodes before it go;" },
@@ -261,7 +261,7 @@
           "b: NOMINATED: pending pod x/w has a place now, and would have none if node b went;" },
         { "a pod of its own is lost",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", "'labels':{}" },
-            { "q", "b", "2" } }, UNDERUTILIZED }, "plan",
+            { "q", "b", "2" } }, RIG_UNDERUTILIZED }, "plan",
           "Consolidation/single-node a p>b [1 pods, 1 waves, 30s] (its 1 pod fits on other nodes)\n"
           "b: DESTINATION: 1 pod would come to it as the nodes before it go;" },
         { "the successor of a node that stays is not there",
@@ -279,24 +279,24 @@
           "q>new-1 [1 pods, 1 waves, 30s] +b (expired since 2027-01-05T00:34:15Z)\n"
           "c: NOT_MANAGED: it is not managed: no NodePool selects it;" },
         { "a pending pod has its place on a node that could be consolidated",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" }, { "w", NULL, "3" } }, UNDERUTILIZED }, "plan",
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" }, { "w", NULL, "3" } }, RIG_UNDERUTILIZED }, "plan",
           "\n"
           "a: NOMINATED: pending pod x/w has a place now, and would have none if node a went;\n"
           "b: NOMINATED: pending pod x/w has a place now, and would have none if node b went;" },
         { "two pending pods have their places on a node that could be consolidated",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" }, { "v", NULL, "1500m" },
-              { "w", NULL, "1500m" } }, UNDERUTILIZED }, "plan",
+              { "w", NULL, "1500m" } }, RIG_UNDERUTILIZED }, "plan",
           "\n"
           "a: NOMINATED: pending pod x/v and 1 more have a place now, and would have none if node a went;\n"
           "b: NOMINATED: pending pod x/v and 1 more have a place now, and would have none if node b went;" },
         { "a pod of another scheduler",
           { { { "a", "4" }, { "b", "4" } },
-            { { "p", "a", "1", NULL, "'schedulerName':'mine'" } }, UNDERUTILIZED }, "plan",
+            { { "p", "a", "1", NULL, "'schedulerName':'mine'" } }, RIG_UNDERUTILIZED }, "plan",
           "Consolidation/empty b [0 pods, 0 waves, 0s] (empty since 2027-01-01T00:00:00Z or later)\n"
           "a: UNMODELLED: where pod x/p would go cannot be simulated: another scheduler places it (schedulerName);" },
         { "two pods of other schedulers",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'mine'" },
-            { "q", "a", "1", NULL, "'schedulerName':'yours'" } }, UNDERUTILIZED }, "plan",
+            { "q", "a", "1", NULL, "'schedulerName':'yours'" } }, RIG_UNDERUTILIZED }, "plan",
           "Consolidation/empty b [0 pods, 0 waves, 0s] (empty since 2027-01-01T00:00:00Z or later)\n"
           "a: UNMODELLED: where pod x/p would go cannot be simulated: another scheduler places it (schedulerName); "
           "UNMODELLED: where pod x/q would go cannot be simulated: another scheduler places it (schedulerName);" },
@@ -325,7 +325,7 @@
         { "a preference that would be lost",
           { { { "a", "4", "'labels':{'pool':'a','disk':'ssd'}" },
             { "b", "4", "'labels':{'any':'thing'}" } },
-            { { "p", "a", "1", NULL, PREFERS_SSD } }, UNDERUTILIZED }, "plan",
+            { { "p", "a", "1", NULL, PREFERS_SSD } }, RIG_UNDERUTILIZED }, "plan",
           "\n"
           "a: PREFERENCE: pod x/p has a preferred node affinity which can prevent consolidation;\n"
           "b: NOT_MANAGED: it is not managed: no NodePool selects it;" },
@@ -340,7 +340,7 @@
         { "a preference that would be lost, and who asks does not mind",
           { { { "a", "4", "'labels':{'pool':'a','disk':'ssd'}" },
             { "b", "4", "'labels':{'any':'thing'}" } },
-            { { "p", "a", "1", NULL, PREFERS_SSD } }, UNDERUTILIZED }, "without a",
+            { { "p", "a", "1", NULL, PREFERS_SSD } }, RIG_UNDERUTILIZED }, "without a",
           "fits: a p>b [1 pods, 1 waves, 30s]" },
         { "drifted, and limits allow no successor",
           { { { "a", "4" } },
@@ -372,7 +372,7 @@
           "Drift/ a p>b [1 pods, 1 waves, 30s, x] (it has no label tier, and spec.template says '2')\n"
           "b: NOT_MANAGED: it is not managed: no NodePool selects it;" },
         { "the dearer of two goes first",
-          { { { "a", "4", TYPE("s") }, { "b", "4", TYPE("l") }, { "c", "2", "'labels':{'any':'thing'}" } },
+          { { { "a", "4", RIG_TYPE("s") }, { "b", "4", RIG_TYPE("l") }, { "c", "2", "'labels':{'any':'thing'}" } },
             { { "p", "a", "2" },
             { "q", "b", "2" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized',"
               "'minimumSavings':'1%'}},'offerings':[" OFFER("l", "4", "4") "," OFFER("s", "1", "4") "]" },
@@ -381,13 +381,13 @@
           "a: DESTINATION: 1 pod would come to it as the nodes before it go;\n"
           "c: NOT_MANAGED: it is not managed: no NodePool selects it;" },
         { "savings of just as much as is asked for",
-          { { { "a", "8", TYPE("l") } },
+          { { { "a", "8", RIG_TYPE("l") } },
             { { "p", "a", "3" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized',"
               "'minimumSavings':'50%'}},'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "2", "4") "]" },
           "plan",
           "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +s 4>2 (its pods fit on other nodes and one new s, which saves 2 of its 4)" },
         { "savings of less than is asked for",
-          { { { "a", "8", TYPE("l") } },
+          { { { "a", "8", RIG_TYPE("l") } },
             { { "p", "a", "3" } }, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized',"
               "'minimumSavings':'51%'}},'offerings':[" OFFER("l", "4", "8") "," OFFER("s", "2", "4") "]" },
           "plan",
@@ -396,13 +396,13 @@
           "(minimumSavings); NOT_PLACED: 1 of its pods has no place on other nodes (1 not a destination): x/p: "
           "of all nodes 1 not a destination;" },
         { "two offerings of one price",
-          { { { "a", "8", TYPE("l") } },
-            { { "p", "a", "3" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("t", "2", "4") "," OFFER("s", "2", "4") "]" },
+          { { { "a", "8", RIG_TYPE("l") } },
+            { { "p", "a", "3" } }, RIG_UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") "," OFFER("t", "2", "4") "," OFFER("s", "2", "4") "]" },
           "plan",
           "Consolidation/replace a p>new-1 [1 pods, 1 waves, 30s] +s 4>2 (its pods fit on other nodes and one new s, which saves 2 of its 4)" },
         { "two offerings of one type",
-          { { { "a", "8", TYPE("l") } },
-            { { "p", "a", "3" } }, UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") ",{'instanceType':'s',"
+          { { { "a", "8", RIG_TYPE("l") } },
+            { { "p", "a", "3" } }, RIG_UNDERUTILIZED ",'offerings':[" OFFER("l", "4", "8") ",{'instanceType':'s',"
               "'capacityType':'spot','price':2,'allocatable':{'cpu':'4'}},{'instanceType':'s',"
               "'capacityType':'on-demand','price':2,'allocatable':{'cpu':'4'}}]" },
           "plan",
@@ -413,8 +413,8 @@
             "'disruption':{'budgets':[],'expireAfter':'100h'}" }, "plan",
           "Expiration/ b q1>a q2>new-1 [2 pods, 1 waves, 30s] +b (expired since 2027-01-05T00:34:15Z)\n"
           "a: NOT_PLACED: 1 of its pods has no place on other nodes (1 node affinity): x/p: of all nodes 1 not a destination, 1 node affinity;" },
-        { "a price of nothing", { { { "a", "4", TYPE("l") }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "2" } },
-            UNDERUTILIZED ",'offerings':[" OFFER("l", "0", "4") "]" }, "plan",
+        { "a price of nothing", { { { "a", "4", RIG_TYPE("l") }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "2" } },
+            RIG_UNDERUTILIZED ",'offerings':[" OFFER("l", "0", "4") "]" }, "plan",
           "Consolidation/single-node a p>b [1 pods, 1 waves, 30s] 0>0 (its 1 pod fits on other nodes)\n"
           "b: DESTINATION: 1 pod would come to it as the nodes before it go;" },
         { "of pods that ask for the same, the older is placed first",

@@ -33,6 +33,7 @@ typedef struct RigCluster {
 } RigCluster;
 
 #define RIG_TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
+#define RIG_UNDERUTILIZED "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}"
 #define RIG_PDB(name, app, status) \
         "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
         "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"

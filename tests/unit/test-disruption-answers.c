@@ -18,8 +18,6 @@ typedef struct Row {
         const char *want;
 } Row;
 
-#define TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
-#define UNDERUTILIZED "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}"
 #define ON(node) "'nodeSelector':{'kubernetes.io/hostname':'" node "'}"
 #define NAMED(n) "'labels':{'pool':'a','kubernetes.io/hostname':'" n "'}"
 #define NDB(more) \

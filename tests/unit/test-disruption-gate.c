@@ -10,9 +10,6 @@
 #include "string-util.h"
 
 #define OWNED "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'p','uid':'o','controller':true}]"
-#define PDB(name, app, status) \
-        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
-        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
 
 /* -- every code with its sentence ----------------------------------------------------------------------- */
 
@@ -36,9 +33,9 @@ static const RigCluster crowded = {
                   { "ended", "a", "1", "'annotations':{'vesper.sh/do-not-evict':'true'}," OWNED, NULL, "'phase':'Succeeded'" },
                   { "naked", "a", "1", "'labels':{'app':'one'}" } },
         .pool = "'disruption':{'nakedPods':'Block'}",
-        .others = { PDB("one", "one", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'expectedPods':2"),
-                    PDB("two", "two", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':3,'expectedPods':3"),
-                    PDB("m1", "many", "'disruptionsAllowed':1"), PDB("m2", "many", "'disruptionsAllowed':1") },
+        .others = { RIG_PDB("one", "one", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'expectedPods':2"),
+                    RIG_PDB("two", "two", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':3,'expectedPods':3"),
+                    RIG_PDB("m1", "many", "'disruptionsAllowed':1"), RIG_PDB("m2", "many", "'disruptionsAllowed':1") },
 };
 
 TEST_CASE(test_all_findings) {
@@ -169,7 +166,6 @@ TEST_CASE(test_eviction_cost) {
 
 #define SAVINGS \
         "'disruption':{'consolidation':{'minimumSavings':'1%'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':2}]"
-#define TYPED(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
 
 TEST_CASE(test_order) {
         static const struct {
@@ -192,21 +188,22 @@ TEST_CASE(test_order) {
                   "'disruption':{'consolidation':{'minimumSavings':'1%'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':1}]",
                   "'labels':{'pool':'a','node.kubernetes.io/instance-type':'s'}", "'labels':{'pool':'a','node.kubernetes.io/instance-type':'l'}",
                   { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } }, "b" },
-                { "as dear for each pod: fewer pods", SAVINGS, TYPED("s"), TYPED("l"), { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" },
+                { "as dear for each pod: fewer pods", SAVINGS, RIG_TYPE("s"), RIG_TYPE("l"),
+                  { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" },
                   { "q3", "b", "1" } }, "a" },
-                { "as dear for each pod, the other way round", SAVINGS, TYPED("l"), TYPED("s"), { { "p1", "a", "1" }, { "p2", "a", "1" },
+                { "as dear for each pod, the other way round", SAVINGS, RIG_TYPE("l"), RIG_TYPE("s"), { { "p1", "a", "1" }, { "p2", "a", "1" },
                   { "p3", "a", "1" }, { "q", "b", "1" } }, "b" },
-                { "as dear, and as many pods: by name", SAVINGS, TYPED("s"), TYPED("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
-                { "as dear, and as many pods: the older", SAVINGS, TYPED("s"), TYPED("s") ",'creationTimestamp':'2026-12-17T00:00:00Z'",
+                { "as dear, and as many pods: by name", SAVINGS, RIG_TYPE("s"), RIG_TYPE("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
+                { "as dear, and as many pods: the older", SAVINGS, RIG_TYPE("s"), RIG_TYPE("s") ",'creationTimestamp':'2026-12-17T00:00:00Z'",
                   { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
-                { "one whose price is known", SAVINGS, TYPED("x"), TYPED("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
-                { "one whose price is known, of more pods", SAVINGS, TYPED("s"), TYPED("x"),
+                { "one whose price is known", SAVINGS, RIG_TYPE("x"), RIG_TYPE("s"), { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "one whose price is known, of more pods", SAVINGS, RIG_TYPE("s"), RIG_TYPE("x"),
                   { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "a" },
-                { "no price is known: fewer pods", SAVINGS, TYPED("x"), TYPED("x"),
+                { "no price is known: fewer pods", SAVINGS, RIG_TYPE("x"), RIG_TYPE("x"),
                   { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
                 { "prices do not count where no savings are asked for", "'offerings':[{'instanceType':'l','price':4},"
-                  "{'instanceType':'s','price':1}]", TYPED("s"),
-                  TYPED("l"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
+                  "{'instanceType':'s','price':1}]", RIG_TYPE("s"),
+                  RIG_TYPE("l"), { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
                 { "pods that cost nothing to evict: less life", "'disruption':{'expireAfter':'720h'}", NULL,
                   "'labels':{'pool':'a'},'creationTimestamp':'2026-12-17T00:00:00Z'", {}, "b" },
                 { "expired already", "'disruption':{'expireAfter':'720h'}", NULL, "'labels':{'pool':'a'},'creationTimestamp':'2026-11-17T00:00:00Z'",
@@ -328,7 +325,7 @@ TEST_CASE(test_waves) {
                 .pods = { { "p1", "a", "1" }, { "p2", "a", "1" }, { "p3", "a", "1" }, { "q", "a", "1", NULL, "'terminationGracePeriodSeconds':60" },
                           { "p4", "b", "1" }, { "p5", "b", "1", NULL, NULL, "'phase':'Pending'" } },
                 .pool = "",
-                .others = { PDB("web", "p", "'disruptionsAllowed':2,'currentHealthy':5,'desiredHealthy':3,'expectedPods':5") },
+                .others = { RIG_PDB("web", "p", "'disruptionsAllowed':2,'currentHealthy':5,'desiredHealthy':3,'expectedPods':5") },
         };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         uint32_t nodes[] = { 0, 1 };
@@ -389,7 +386,7 @@ TEST_CASE(test_narrowest_budget) {
                         }
                         if (rows[i].apps[k].allowed < 0)
                                 continue;
-                        owned[n_owned] = strf(PDB("%c", "%c", "'disruptionsAllowed':%d,'currentHealthy':9,'desiredHealthy':1,'expectedPods':9"),
+                        owned[n_owned] = strf(RIG_PDB("%c", "%c", "'disruptionsAllowed':%d,'currentHealthy':9,'desiredHealthy':1,'expectedPods':9"),
                                               names[k], names[k], rows[i].apps[k].allowed);
                         c.others[n_pdbs++] = owned[n_owned++];
                 }

@@ -11,11 +11,7 @@ typedef struct Case {
         const char *want;
 } Case;
 
-#define UNDERUTILIZED "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}"
 #define WHEN_EMPTY "'disruption':{'budgets':[],'consolidation':{'policy':'WhenEmpty'}}"
-#define PDB(name, app, status) \
-        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
-        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
 #define ALLOWS(n) "'disruptionsAllowed':" #n ",'currentHealthy':3,'desiredHealthy':2,'expectedPods':3"
 #define NAKED "'labels':{'app':'naked'}"
 #define OPTED_OUT \
@@ -31,7 +27,7 @@ static const Case cases[] = {
         { "without a pool nothing is managed",
           { { { "a", "4" } }, {}, NULL }, "a: NOT_MANAGED" },
         { "nor what two pools select",
-          { { { "a", "4" } }, {}, UNDERUTILIZED,
+          { { { "a", "4" } }, {}, RIG_UNDERUTILIZED,
             { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'b'},'spec':{'selector':{'matchLabels':{'pool':'a'}}}}" } },
           "a: NOT_MANAGED" },
         { "empty for long enough",
@@ -50,37 +46,37 @@ static const Case cases[] = {
           { { { "a", "4" }, { "b", "4" } }, { { "p", "b", "1" } }, WHEN_EMPTY },
           "Consolidation/empty a; b: WHEN_EMPTY_ONLY" },
         { "a node goes whose pods fit elsewhere: that with fewer pods",
-          { { { "a", "4" }, { "b", "4" } }, { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, RIG_UNDERUTILIZED },
           "Consolidation/single-node b q>a; a: DESTINATION" },
         { "two at once",
           { { { "a", "4" }, { "b", "4" }, { "c", "8" } },
             { { "p", "a", "1" }, { "q", "b", "1" }, { "r1", "c", "1" }, { "r2", "c", "1" } },
-            UNDERUTILIZED },
+            RIG_UNDERUTILIZED },
           "Consolidation/multi-node a b p>c q>c; c: DESTINATION" },
         { "one that cannot go holds no other up",
           { { { "a", "4" }, { "b", "4" }, { "c", "4" } },
             { { "p", "a", "1", NULL, "'nodeSelector':{'only':'here'}" }, { "q", "b", "1" }, { "r1", "c", "1" }, { "r2", "c", "1" } },
-            UNDERUTILIZED },
+            RIG_UNDERUTILIZED },
           "Consolidation/multi-node b c q>a r1>a r2>a; a: DESTINATION" },
         { "a pod that opted out keeps its node",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", OPTED_OUT }, { "q", "b", "4" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", OPTED_OUT }, { "q", "b", "4" } }, RIG_UNDERUTILIZED },
           "a: POD_OPT_OUT; b: NOT_PLACED" },
         { "a PodDisruptionBudget that allows nothing now does",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "4" } }, UNDERUTILIZED, { PDB("web", "p", ALLOWS(0)) } },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "4" } }, RIG_UNDERUTILIZED, { RIG_PDB("web", "p", ALLOWS(0)) } },
           "a: PDB_BLOCKS; b: NOT_PLACED" },
         { "one that never will, too",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "4" } }, UNDERUTILIZED,
-            { PDB("web", "p", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'expectedPods':1") } },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "4" } }, RIG_UNDERUTILIZED,
+            { RIG_PDB("web", "p", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'expectedPods':1") } },
           "a: PDB_IMPOSSIBLE; b: NOT_PLACED" },
         { "one that allows one does not",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" } }, UNDERUTILIZED, { PDB("web", "p", ALLOWS(1)) } },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" } }, RIG_UNDERUTILIZED, { RIG_PDB("web", "p", ALLOWS(1)) } },
           "Consolidation/single-node a p>b; b: DESTINATION" },
         { "two for one pod are never evicted by",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "4" } }, UNDERUTILIZED,
-            { PDB("one", "p", ALLOWS(1)), PDB("two", "p", ALLOWS(1)) } },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "4" } }, RIG_UNDERUTILIZED,
+            { RIG_PDB("one", "p", ALLOWS(1)), RIG_PDB("two", "p", ALLOWS(1)) } },
           "a: MULTI_PDB; b: NOT_PLACED" },
         { "pods without a controller go, and are lost",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NAKED }, { "q", "b", "3" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NAKED }, { "q", "b", "3" } }, RIG_UNDERUTILIZED },
           "Consolidation/single-node a p>b; b: DESTINATION" },
         { "unless the pool says that they block",
           { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NAKED }, { "q", "b", "4" } },
@@ -92,7 +88,7 @@ static const Case cases[] = {
           "a: QUIET_PERIOD; b: QUIET_PERIOD" },
         { "a node that opted out of consolidation",
           { { { "a", "4", "'labels':{'pool':'a'},'annotations':{'karpenter.sh/do-not-consolidate':'true'}" }, { "b", "4" } },
-            { { "p", "a", "1" }, { "q", "b", "4" } }, UNDERUTILIZED },
+            { { "p", "a", "1" }, { "q", "b", "4" } }, RIG_UNDERUTILIZED },
           "a: NODE_OPT_OUT; b: NOT_PLACED" },
         { "... may go when it is empty by emptyAfter",
           { { { "a", "4", "'labels':{'pool':'a'},'annotations':{'karpenter.sh/do-not-consolidate':'true'}" } }, {},
@@ -217,7 +213,7 @@ static const Case cases[] = {
               "'terminationGracePeriod':'1h'},'status':{'nodeName':'a','nodeUID':'u-a'}}" } },
           "Expiration a p>b; b: NOT_EXPIRED" },
         { "where a pod of another scheduler would go nobody knows",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'own'" }, { "q", "b", "4" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'own'" }, { "q", "b", "4" } }, RIG_UNDERUTILIZED },
           "a: UNMODELLED; b: NOT_PLACED" },
         { "cordoned nodes count against a budget",
           { { { "a", "4" }, { "b", "4", NULL, "'unschedulable':true" } }, { { "p", "b", "1" } },
@@ -231,12 +227,13 @@ static const Case cases[] = {
           { { { "a", "4" }, { "b", "4" }, { "c", "4" } }, { { "w", NULL, "1", NULL, NULL, PROMISED("a") }, { "d", NULL, "1", DAEMON, NULL, PROMISED("c") }, { "q", "b", "2" } }, EMPTY },
           "Emptiness/empty c; a: NOMINATED; b: NOT_EMPTY" },
         { "... nor is it consolidated; and the room is taken for others",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "w", NULL, "2", NULL, NULL, PROMISED("a") }, { "q", "b", "2" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "w", NULL, "2", NULL, NULL, PROMISED("a") },
+              { "q", "b", "2" } }, RIG_UNDERUTILIZED },
           "a: NOMINATED; b: NOT_PLACED" },
         { "... also where its victims are still there, and nothing is free",
           { { { "a", "4" }, { "b", "4" } },
             { { "p", "a", "2", "'deletionTimestamp':'" RIG_NOW "','deletionGracePeriodSeconds':30,'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'p','uid':'o','controller':true}]" },
-              { "w", NULL, "4", NULL, NULL, PROMISED("a") }, { "q", "b", "1" } }, UNDERUTILIZED },
+              { "w", NULL, "4", NULL, NULL, PROMISED("a") }, { "q", "b", "1" } }, RIG_UNDERUTILIZED },
           "a: NOMINATED; b: NOT_PLACED" },
         { "... but it expires: the pod has a place elsewhere",
           { { { "a", "4" }, { "b", "4", "'labels':{'pool':'a'},'creationTimestamp':'" RIG_NOW "'" } }, { { "w", NULL, "1", NULL, NULL, PROMISED("a") } },
@@ -264,10 +261,10 @@ static const Case cases[] = {
             { { "q", "b", "3" }, { "r", "c", "2" } }, EMPTY },
           "a: NOMINATED; b: NOT_EMPTY; c: DELETING NOT_EMPTY" },
         { "a pod that waits is not pushed out of its place by a larger one that moves",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "3" }, { "w", NULL, "2" }, { "q", "b", "1" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "3" }, { "w", NULL, "2" }, { "q", "b", "1" } }, RIG_UNDERUTILIZED },
           "a: NOMINATED; b: NOMINATED" },
         { "a node whose pods fit elsewhere stays for one that waits",
-          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "w", NULL, "3" }, { "q", "b", "2" } }, UNDERUTILIZED },
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "w", NULL, "3" }, { "q", "b", "2" } }, RIG_UNDERUTILIZED },
           "a: NOMINATED; b: NOT_PLACED" },
 };
 
@@ -338,7 +335,7 @@ TEST_CASE(test_limit_is_told) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 for (unsigned over = 0; over <= 1; over++) {
                         _cleanup_free_ char *pieces = repeat(rows[i].piece, rows[i].max + over), *spec = strf("%s%s%s", rows[i].before, strempty(pieces), rows[i].after);
-                        RigCluster c = { { { "a", "4" }, { "b", "8" } }, { { "p", "a", "1", NULL, spec }, { "q", "b", "5" } }, UNDERUTILIZED };
+                        RigCluster c = { { { "a", "4" }, { "b", "8" } }, { { "p", "a", "1", NULL, spec }, { "q", "b", "5" } }, RIG_UNDERUTILIZED };
                         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
                         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
 

@@ -8,13 +8,8 @@
 #include "snapshot-file.h"
 #include "string-util.h"
 
-#define TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
 #define SPOT(t) "'labels':{'pool':'a','karpenter.sh/capacity-type':'spot','node.kubernetes.io/instance-type':'" t "'}"
-#define UNDERUTILIZED "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}"
 #define OFFERINGS "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':1.5,'allocatable':{'cpu':'4'}}]"
-#define PDB(name, app, status) \
-        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
-        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
 #define OPTED_OUT \
         "'annotations':{'karpenter.sh/do-not-evict':'true'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet'," \
         "'name':'p','uid':'o','controller':true}]"
@@ -28,55 +23,56 @@ TEST_CASE(test_replacing) {
                 const char *want, *says; /* says: a piece of a sentence about the last node that stays */
         } cases[] = {
                 { "one by a cheaper one",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3" } }, RIG_UNDERUTILIZED "," OFFERINGS },
                   "Consolidation/replace a p>new-1 +s", NULL },
                 { "two by one",
-                  { { { "a", "2", TYPE("l") }, { "b", "2", TYPE("l") } }, { { "p", "a", "2" }, { "q", "b", "2" } }, UNDERUTILIZED "," OFFERINGS },
+                  { { { "a", "2", RIG_TYPE("l") }, { "b", "2", RIG_TYPE("l") } },
+                    { { "p", "a", "2" }, { "q", "b", "2" } }, RIG_UNDERUTILIZED "," OFFERINGS },
                   "Consolidation/replace a b p>new-1 q>new-1 +s", NULL },
                 { "none is cheaper that would do",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "7" } }, UNDERUTILIZED "," OFFERINGS },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "7" } }, RIG_UNDERUTILIZED "," OFFERINGS },
                   "a: NO_CHEAPER NOT_PLACED", "can't replace with a cheaper node: it costs 4" },
                 { "none is cheaper",
-                  { { { "a", "4", TYPE("s") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS },
+                  { { { "a", "4", RIG_TYPE("s") } }, { { "p", "a", "3" } }, RIG_UNDERUTILIZED "," OFFERINGS },
                   "a: NO_CHEAPER NOT_PLACED", "can't replace with a cheaper node: it costs 1.5, and the cheapest offering of its pool 1.5" },
                 { "nobody knows what it costs",
-                  { { { "a", "4", TYPE("xl") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS },
+                  { { { "a", "4", RIG_TYPE("xl") } }, { { "p", "a", "3" } }, RIG_UNDERUTILIZED "," OFFERINGS },
                   "a: PRICE_UNKNOWN NOT_PLACED", NULL },
                 { "not enough is saved",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3" } },
                     "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized','minimumSavings':'80%'}}," OFFERINGS },
                   "a: SAVINGS_LOW NOT_PLACED", "less than the 80 %" },
                 { "spot never takes the place of spot",
                   { { { "a", "8", SPOT("l") } }, { { "p", "a", "3" } },
-                    UNDERUTILIZED ",'offerings':[{'instanceType':'l','capacityType':'spot','price':4},"
+                    RIG_UNDERUTILIZED ",'offerings':[{'instanceType':'l','capacityType':'spot','price':4},"
                                   "{'instanceType':'s','capacityType':'spot','price':1,'allocatable':{'cpu':'4'}}]" },
                   "a: SPOT_TO_SPOT NOT_PLACED", "spot capacity" },
                 { "on-demand takes its place",
                   { { { "a", "8", SPOT("l") } }, { { "p", "a", "3" } },
-                    UNDERUTILIZED ",'offerings':[{'instanceType':'l','capacityType':'spot','price':4},"
+                    RIG_UNDERUTILIZED ",'offerings':[{'instanceType':'l','capacityType':'spot','price':4},"
                                   "{'instanceType':'s','capacityType':'on-demand','price':1,'allocatable':{'cpu':'4'}}]" },
                   "Consolidation/replace a p>new-1 +s, on-demand", NULL },
                 { "the limits of its pool allow no other",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'11','memory':'1Ti'}" },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3" } }, RIG_UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'11','memory':'1Ti'}" },
                   "a: POOL_LIMIT NOT_PLACED",
                   "one new s would take its place, and save 2.5 of its 4, but NodePool a may have 11 cpu (spec.limits): its nodes, this one included, have 8, "
                   "and the new one would add 4. Raise spec.limits.cpu to at least 12" },
                 { "nor memory",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'memory':'150Gi'}" },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3" } }, RIG_UNDERUTILIZED "," OFFERINGS ",'limits':{'memory':'150Gi'}" },
                   "a: POOL_LIMIT NOT_PLACED", "may have 150Gi memory (spec.limits): its nodes, this one included, have 100Gi, and the new one would add 100Gi. Raise spec.limits.memory to at least 200Gi" },
                 { "nor nodes",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'nodes':1}" },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3" } }, RIG_UNDERUTILIZED "," OFFERINGS ",'limits':{'nodes':1}" },
                   "a: POOL_LIMIT NOT_PLACED", "NodePool a may have 1 node (spec.limits) and has 1, this one included. Raise spec.limits.nodes to at least 2" },
                 { "limits would not, but none would do either",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "7" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'8'}" },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "7" } }, RIG_UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'8'}" },
                   "a: NO_CHEAPER NOT_PLACED", NULL },
                 { "what has gone makes room for one more",
-                  { { { "a", "6", TYPE("l") }, { "b", "6", TYPE("l") } },
+                  { { { "a", "6", RIG_TYPE("l") }, { "b", "6", RIG_TYPE("l") } },
                     { { "p", "a", "4" }, { "q", "b", "4" } },
-                    UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'16'}" },
+                    RIG_UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'16'}" },
                   "Consolidation/replace a p>new-1 +s; Consolidation/replace b q>new-2 +s", NULL },
                 { "a budget holds it",
-                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } },
+                  { { { "a", "8", RIG_TYPE("l") } }, { { "p", "a", "3" } },
                     "'disruption':{'budgets':[{'nodes':0}],'consolidation':{'policy':'WhenUnderutilized'}}," OFFERINGS },
                   "a: BUDGET NO_CHEAPER NOT_PLACED", NULL },
         };
@@ -96,7 +92,7 @@ TEST_CASE(test_replacing) {
 }
 
 TEST_CASE(test_savings_are_told) {
-        const RigCluster c = { .nodes = { { "a", "8", TYPE("l") } }, .pods = { { "p", "a", "3" } }, .pool = UNDERUTILIZED "," OFFERINGS };
+        const RigCluster c = { .nodes = { { "a", "8", RIG_TYPE("l") } }, .pods = { { "p", "a", "3" } }, .pool = RIG_UNDERUTILIZED "," OFFERINGS };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
 
@@ -114,7 +110,7 @@ TEST_CASE(test_savings_are_told) {
 TEST_CASE(test_preferences) {
         const RigCluster c = { .nodes = { { "a", "4", HOST("a") }, { "b", "4", HOST("b") } },
                                .pods = { { "p1", "a", "1", NULL, APART }, { "p2", "b", "1", NULL, APART } },
-                               .pool = UNDERUTILIZED };
+                               .pool = RIG_UNDERUTILIZED };
         RigCluster ignoring = c;
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c), *other = NULL;
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL, *q = NULL;
@@ -136,7 +132,7 @@ TEST_CASE(test_preferences) {
 /* -- what if -------------------------------------------------------------------------------------------- */
 
 static const RigCluster three = {
-        .nodes = { { "a", "4", TYPE("l") }, { "b", "4", "'labels':{'any':'thing'}" }, { "c", "4" } },
+        .nodes = { { "a", "4", RIG_TYPE("l") }, { "b", "4", "'labels':{'any':'thing'}" }, { "c", "4" } },
         .pods = { { "p", "a", "2" }, { "q", "b", "2" }, { "r", "c", "2" }, { "kept", "c", "1", OPTED_OUT } },
         .pool = "",
 };
@@ -260,7 +256,7 @@ TEST_CASE(test_upgrade) {
                 .nodes = { { "a", "4" }, { "b", "4" }, { "c", "4" }, { "d", "4" }, { "e", "4" } },
                 .pods = { { "p1", "a", "3" }, { "p2", "b", "3" }, { "p3", "c", "3" }, { "kept", "d", "1", OPTED_OUT } },
                 .pool = "'disruption':{'budgets':[{'nodes':2}]}",
-                .others = { PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':3,'desiredHealthy':2,'expectedPods':3") },
+                .others = { RIG_PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':3,'desiredHealthy':2,'expectedPods':3") },
         };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         UpgradePlan u;
@@ -289,8 +285,8 @@ TEST_CASE(test_upgrade_blocked_wave) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pods = { { "p", "a", "3" }, { "q", "b", "3" } },
                                  .pool = "'disruption':{'budgets':[{'nodes':1}]},'template':{'terminationGracePeriod':'1h'}" };
-                _cleanup_free_ char *p = strf(PDB("p", "p", "'disruptionsAllowed':%d"), rows[i].allowed[0]),
-                                    *q = strf(PDB("q", "q", "'disruptionsAllowed':%d"), rows[i].allowed[1]);
+                _cleanup_free_ char *p = strf(RIG_PDB("p", "p", "'disruptionsAllowed':%d"), rows[i].allowed[0]),
+                                    *q = strf(RIG_PDB("q", "q", "'disruptionsAllowed':%d"), rows[i].allowed[1]);
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL;
                 UpgradePlan u;
 
@@ -404,17 +400,17 @@ TEST_CASE(test_kept_and_shown) {
                 "'requirements':[{'key':'gen','operator':'Gt','values':['3']}]}",
                 ("'disruption':{'drift':'Auto','emptyAfter':'5m'},'template':{'labels':{'tier':'1'},'requirements':[{'key':'gen','operator':'Gt',"
                  "'values':['3']},{'key':'none','operator':'DoesNotExist'}]}"),
-                UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':26,'example.com/own':'7','nodes':5}",
+                RIG_UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':26,'example.com/own':'7','nodes':5}",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(pools); i++) {
                 const RigCluster c = {
                         .nodes = { { "a", "8", SPOT("l") },
                                    { "b", "8", "'labels':{'pool':'a','tier':'1','gen':'4','node.kubernetes.io/instance-type':'l'}" },
-                                   { "c", "4", "'labels':{'pool':'a','tier':'2','gen':'2'}" }, { "d", "4", TYPE("s") } },
+                                   { "c", "4", "'labels':{'pool':'a','tier':'2','gen':'2'}" }, { "d", "4", RIG_TYPE("s") } },
                         .pods = { { "p1", "a", "3" }, { "p2", "b", "3", "'labels':{'app':'p'}" }, { "q", "c", "1", OPTED_OUT } },
                         .pool = pools[i],
-                        .others = { PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1,'expectedPods':2") },
+                        .others = { RIG_PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1,'expectedPods':2") },
                 };
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
                 _cleanup_(snapshot_freep) Snapshot *loaded = NULL, *anonymous = NULL;
