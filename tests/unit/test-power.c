@@ -209,103 +209,105 @@ TEST_CASE(test_no_logind) {
         world_done(&w);
 }
 
+#define VALUES(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+/* Answers to one of the agent's questions. */
+static const struct {
+        const char *what;
+        FakePowerAnswer answer;
+        PowerState state;
+        bool unanswered, announced, free; /* free: no inhibitor is held */
+        usec_t delay, job; /* 0: as the machine has them */
+        bool no_kubelet;
+        unsigned n_calls, n_looks; /* in 8 s, of that question; 0: 1 */
+} other_answers[] = {
+        { "the usual ones", { .what = NULL }, POWER_STAYS, .n_calls = 0 },
+        { "no logind", { "PreparingForShutdown", .error = -EHOSTUNREACH }, POWER_STAYS },
+        { "no such object", { "PreparingForShutdown", .error = -ENXIO }, POWER_STAYS },
+        { "logind's unit is masked", { "PreparingForShutdown", .error = -EIO, .error_name = "org.freedesktop.systemd1.UnitMasked" },
+          POWER_STAYS },
+        { "logind cannot be started",
+          { "PreparingForShutdown", .error = -EIO, .error_name = "org.freedesktop.DBus.Error.Spawn.ExecFailed" }, POWER_STAYS },
+        { "logind is busy", { "PreparingForShutdown", .error = -EIO, .error_name = "org.freedesktop.DBus.Error.LimitsExceeded" },
+          POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
+        { "logind cannot be asked", { "PreparingForShutdown", .unsent = -ENOTCONN },
+          POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
+        { "logind says nothing", { "PreparingForShutdown" }, POWER_STAYS },
+        { "logind says yes", { "PreparingForShutdown", .values = VALUES("true") }, POWER_ENDS, .announced = true, .free = true },
+        { "PID 1 is not there", { "SystemState", .error = -EHOSTUNREACH },
+          POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
+        { "PID 1 cannot be asked", { "SystemState", .unsent = -ENOTCONN },
+          POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
+        { "PID 1 says nothing", { "SystemState" }, POWER_STAYS },
+        { "a failed unit", { "SystemState", .values = VALUES("degraded") }, POWER_STAYS },
+        { "PID 1 stops", { "SystemState", .values = VALUES("stopping") }, POWER_ENDS, .free = true },
+        { "PID 1 is late", { "SystemState", .late = true },
+          POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 1 },
+        { "logind is late", { "PreparingForShutdown", .late = true },
+          POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 1 },
+        { "the delay is late", { "InhibitDelayMaxUSec", .late = true }, POWER_STAYS, .delay = 1 },
+        { "the inhibitors are late", { "ListInhibitors", .late = true }, POWER_STAYS, .no_kubelet = true },
+        { "no jobs", { "ListJobs", .error = -EIO, .values = VALUES("7", "reboot.target") }, POWER_STAYS },
+        { "no delay", { "InhibitDelayMaxUSec", .error = -EIO }, POWER_STAYS, .delay = 1 },
+        { "an empty delay", { "InhibitDelayMaxUSec" }, POWER_STAYS, .delay = 1 },
+        { "no number", { "InhibitDelayMaxUSec", .values = VALUES("5s") }, POWER_STAYS, .delay = 1 },
+        { "an error with a number", { "InhibitDelayMaxUSec", .error = -EIO, .values = VALUES("9000000") }, POWER_STAYS, .delay = 1 },
+        { "a delay of 9 s", { "InhibitDelayMaxUSec", .values = VALUES("9000000") }, POWER_STAYS, .delay = 9 * S },
+        { "the delay cannot be asked", { "InhibitDelayMaxUSec", .unsent = -ENOTCONN }, POWER_STAYS, .delay = 1 },
+        { "a quick poweroff", { "JobTimeoutUSec", "poweroff", .values = VALUES("600000000") }, POWER_STAYS, .job = 10 * MIN_ },
+        { "a slow reboot", { "JobTimeoutUSec", "reboot", .values = VALUES("2400000000") }, POWER_STAYS },
+        { "a reboot without end", { "JobTimeoutUSec", "reboot", .values = VALUES("0") }, POWER_STAYS },
+        { "jobs without end", { "JobTimeoutUSec", .values = VALUES("0") }, POWER_STAYS, .job = USEC_INFINITY, .n_calls = 2 },
+        { "a limit of one job is not known", { "JobTimeoutUSec", "reboot", .error = -EIO }, POWER_STAYS },
+        { "no limit is known", { "JobTimeoutUSec", .error = -EIO }, POWER_STAYS, .job = 30 * MIN_, .n_calls = 2 },
+        { "no inhibitors", { "ListInhibitors" }, POWER_STAYS, .no_kubelet = true },
+        { "the kubelet inhibits sleep", { "ListInhibitors", .values = VALUES("sleep", "kubelet", "", "delay", "0", "7") }, POWER_STAYS,
+          .no_kubelet = true },
+        { "another program", { "ListInhibitors", .values = VALUES("shutdown", "vesper-agent", "kubelet", "delay", "0", "7") },
+          POWER_STAYS, .no_kubelet = true },
+        { "the second inhibitor",
+          { "ListInhibitors", .values = VALUES("sleep", "upsd", "", "block", "0", "1", "sleep:shutdown", "kubelet", "", "delay", "0", "7") },
+          POWER_STAYS },
+        { "cut in the middle", { "ListInhibitors", .values = VALUES("sleep", "upsd", "", "block", "0", "1", "shutdown", "kubelet") },
+          POWER_STAYS, .no_kubelet = true },
+        { "an error with inhibitors", { "ListInhibitors", .error = -EIO, .values = VALUES("shutdown", "kubelet", "", "delay", "0", "7") },
+          POWER_STAYS, .no_kubelet = true },
+        { "no inhibitor for the agent", { "Inhibit", .error = -EACCES, .error_name = "org.freedesktop.DBus.Error.AccessDenied" },
+          POWER_STAYS, .free = true, .n_calls = 2, .n_looks = 2 },
+        { "an inhibitor without a descriptor", { "Inhibit" }, POWER_STAYS, .free = true, .n_calls = 2, .n_looks = 2 },
+        { "the inhibitor cannot be asked for", { "Inhibit", .unsent = -ENOTCONN },
+          POWER_STAYS, .free = true, .n_calls = 2, .n_looks = 2 },
+};
+
 /* Any answer to one of the agent's questions, and what the agent makes of it. A question that got no answer is repeated after
  * 5 s. The usual answers come after 8 s, and then nothing of the other one is left. */
 TEST_CASE(test_other_answers) {
-#define VALUES(...) ((const char *const[]){ __VA_ARGS__, NULL })
-        const struct {
-                const char *what;
-                FakePowerAnswer answer;
-                PowerState state;
-                bool unanswered, announced, free; /* free: no inhibitor is held */
-                usec_t delay, job; /* 0: as the machine has them */
-                bool no_kubelet;
-                unsigned n_calls, n_looks; /* in 8 s, of that question; 0: 1 */
-        } rows[] = {
-                { "the usual ones", { .what = NULL }, POWER_STAYS, .n_calls = 0 },
-                { "no logind", { "PreparingForShutdown", .error = -EHOSTUNREACH }, POWER_STAYS },
-                { "no such object", { "PreparingForShutdown", .error = -ENXIO }, POWER_STAYS },
-                { "logind's unit is masked", { "PreparingForShutdown", .error = -EIO, .error_name = "org.freedesktop.systemd1.UnitMasked" },
-                  POWER_STAYS },
-                { "logind cannot be started",
-                  { "PreparingForShutdown", .error = -EIO, .error_name = "org.freedesktop.DBus.Error.Spawn.ExecFailed" }, POWER_STAYS },
-                { "logind is busy", { "PreparingForShutdown", .error = -EIO, .error_name = "org.freedesktop.DBus.Error.LimitsExceeded" },
-                  POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
-                { "logind cannot be asked", { "PreparingForShutdown", .unsent = -ENOTCONN },
-                  POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
-                { "logind says nothing", { "PreparingForShutdown" }, POWER_STAYS },
-                { "logind says yes", { "PreparingForShutdown", .values = VALUES("true") }, POWER_ENDS, .announced = true, .free = true },
-                { "PID 1 is not there", { "SystemState", .error = -EHOSTUNREACH },
-                  POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
-                { "PID 1 cannot be asked", { "SystemState", .unsent = -ENOTCONN },
-                  POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 2 },
-                { "PID 1 says nothing", { "SystemState" }, POWER_STAYS },
-                { "a failed unit", { "SystemState", .values = VALUES("degraded") }, POWER_STAYS },
-                { "PID 1 stops", { "SystemState", .values = VALUES("stopping") }, POWER_ENDS, .free = true },
-                { "PID 1 is late", { "SystemState", .late = true },
-                  POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 1 },
-                { "logind is late", { "PreparingForShutdown", .late = true },
-                  POWER_UNKNOWN, .unanswered = true, .free = true, .n_calls = 2, .n_looks = 1 },
-                { "the delay is late", { "InhibitDelayMaxUSec", .late = true }, POWER_STAYS, .delay = 1 },
-                { "the inhibitors are late", { "ListInhibitors", .late = true }, POWER_STAYS, .no_kubelet = true },
-                { "no jobs", { "ListJobs", .error = -EIO, .values = VALUES("7", "reboot.target") }, POWER_STAYS },
-                { "no delay", { "InhibitDelayMaxUSec", .error = -EIO }, POWER_STAYS, .delay = 1 },
-                { "an empty delay", { "InhibitDelayMaxUSec" }, POWER_STAYS, .delay = 1 },
-                { "no number", { "InhibitDelayMaxUSec", .values = VALUES("5s") }, POWER_STAYS, .delay = 1 },
-                { "an error with a number", { "InhibitDelayMaxUSec", .error = -EIO, .values = VALUES("9000000") }, POWER_STAYS, .delay = 1 },
-                { "a delay of 9 s", { "InhibitDelayMaxUSec", .values = VALUES("9000000") }, POWER_STAYS, .delay = 9 * S },
-                { "the delay cannot be asked", { "InhibitDelayMaxUSec", .unsent = -ENOTCONN }, POWER_STAYS, .delay = 1 },
-                { "a quick poweroff", { "JobTimeoutUSec", "poweroff", .values = VALUES("600000000") }, POWER_STAYS, .job = 10 * MIN_ },
-                { "a slow reboot", { "JobTimeoutUSec", "reboot", .values = VALUES("2400000000") }, POWER_STAYS },
-                { "a reboot without end", { "JobTimeoutUSec", "reboot", .values = VALUES("0") }, POWER_STAYS },
-                { "jobs without end", { "JobTimeoutUSec", .values = VALUES("0") }, POWER_STAYS, .job = USEC_INFINITY, .n_calls = 2 },
-                { "a limit of one job is not known", { "JobTimeoutUSec", "reboot", .error = -EIO }, POWER_STAYS },
-                { "no limit is known", { "JobTimeoutUSec", .error = -EIO }, POWER_STAYS, .job = 30 * MIN_, .n_calls = 2 },
-                { "no inhibitors", { "ListInhibitors" }, POWER_STAYS, .no_kubelet = true },
-                { "the kubelet inhibits sleep", { "ListInhibitors", .values = VALUES("sleep", "kubelet", "", "delay", "0", "7") }, POWER_STAYS,
-                  .no_kubelet = true },
-                { "another program", { "ListInhibitors", .values = VALUES("shutdown", "vesper-agent", "kubelet", "delay", "0", "7") },
-                  POWER_STAYS, .no_kubelet = true },
-                { "the second inhibitor",
-                  { "ListInhibitors", .values = VALUES("sleep", "upsd", "", "block", "0", "1", "sleep:shutdown", "kubelet", "", "delay", "0", "7") },
-                  POWER_STAYS },
-                { "cut in the middle", { "ListInhibitors", .values = VALUES("sleep", "upsd", "", "block", "0", "1", "shutdown", "kubelet") },
-                  POWER_STAYS, .no_kubelet = true },
-                { "an error with inhibitors", { "ListInhibitors", .error = -EIO, .values = VALUES("shutdown", "kubelet", "", "delay", "0", "7") },
-                  POWER_STAYS, .no_kubelet = true },
-                { "no inhibitor for the agent", { "Inhibit", .error = -EACCES, .error_name = "org.freedesktop.DBus.Error.AccessDenied" },
-                  POWER_STAYS, .free = true, .n_calls = 2, .n_looks = 2 },
-                { "an inhibitor without a descriptor", { "Inhibit" }, POWER_STAYS, .free = true, .n_calls = 2, .n_looks = 2 },
-                { "the inhibitor cannot be asked for", { "Inhibit", .unsent = -ENOTCONN },
-                  POWER_STAYS, .free = true, .n_calls = 2, .n_looks = 2 },
-        };
-#undef VALUES
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                usec_t delay = rows[i].delay > 0 ? rows[i].delay : 7 * S, job = rows[i].job > 0 ? rows[i].job : 20 * MIN_;
-                const char *what = rows[i].answer.what;
+        for (size_t i = 0; i < ELEMENTSOF(other_answers); i++) {
+                usec_t delay = other_answers[i].delay > 0 ? other_answers[i].delay : 7 * S,
+                       job = other_answers[i].job > 0 ? other_answers[i].job : 20 * MIN_;
+                const char *what = other_answers[i].answer.what;
                 World w;
 
-                print_message("%s\n", rows[i].what);
+                print_message("%s\n", other_answers[i].what);
                 world_init(&w);
                 fake_power_set_limits(w.machine, &(FakePowerLimits){ 7 * S, 20 * MIN_, 90 * S });
                 fake_power_set_kubelet_inhibits(w.machine, true);
-                fake_power_set_answer(w.machine, &rows[i].answer);
+                fake_power_set_answer(w.machine, &other_answers[i].answer);
                 world_start(&w);
                 run(&w, 8 * S);
-                assert_int_equal(w.state, rows[i].state);
-                assert_int_equal(power_state(w.power), rows[i].state);
-                assert_int_equal(power_is_unanswered(w.power), rows[i].unanswered);
-                assert_int_equal(power_is_announced(w.power), rows[i].announced);
-                assert_int_equal(power_holds(w.power), !rows[i].free);
+                assert_int_equal(w.state, other_answers[i].state);
+                assert_int_equal(power_state(w.power), other_answers[i].state);
+                assert_int_equal(power_is_unanswered(w.power), other_answers[i].unanswered);
+                assert_int_equal(power_is_announced(w.power), other_answers[i].announced);
+                assert_int_equal(power_holds(w.power), !other_answers[i].free);
                 assert_string_equal(power_kind(w.power), "shutdown");
                 assert_int_equal(w.limits.inhibit_delay_usec, delay == 1 ? 0 : delay);
                 assert_int_equal(w.limits.job_timeout_usec, job);
-                assert_int_equal(w.kubelet, !rows[i].no_kubelet);
+                assert_int_equal(w.kubelet, !other_answers[i].no_kubelet);
                 assert_int_equal(w.n_limits, 1);
-                assert_int_equal(w.n_looks, MAX(rows[i].n_looks, 1u));
+                assert_int_equal(w.n_looks, MAX(other_answers[i].n_looks, 1u));
                 if (what)
-                        assert_int_equal(fake_power_n_calls(w.machine, what), streq(what, "JobTimeoutUSec") ? 2 : MAX(rows[i].n_calls, 1u));
+                        assert_int_equal(fake_power_n_calls(w.machine, what), streq(what, "JobTimeoutUSec") ? 2 : MAX(other_answers[i].n_calls, 1u));
                 assert_int_equal(strbuf_str(&w.lines)[0] != 0, what && streq(what, "Inhibit"));
 
                 fake_power_set_answer(w.machine, NULL);
@@ -670,7 +672,6 @@ static void on_scheduled(const char *kind, usec_t at_usec, void *userdata) {
 
 /* Each answer follows the one of the row before, by half a minute. Only a change is reported, and no answer is no change. */
 TEST_CASE(test_schedule) {
-#define VALUES(...) ((const char *const[]){ __VA_ARGS__, NULL })
         const struct {
                 const char *what;
                 FakePowerAnswer answer;
@@ -696,7 +697,6 @@ TEST_CASE(test_schedule) {
                 { "the time 0", { "ScheduledShutdown", .values = VALUES("poweroff", "0") }, 8, NULL, 0 },
                 { "a time without end", { "ScheduledShutdown", .values = VALUES("poweroff", "18446744073709551615") }, 8, NULL, 0 },
         };
-#undef VALUES
         Scheduled scheduled = { 0 };
         Schedule *s;
         World w;
