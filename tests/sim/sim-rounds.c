@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 
+#include "expected-file.h"
 #include "file-util.h"
 #include "sim-account.h"
 #include "sim-ctl.h"
@@ -201,20 +202,12 @@ static char *with_title(const SimStory *s, const char *account) {
         return MUST(strdup(strbuf_str(&b)));
 }
 
-static void write_file(const char *path, const char *text) {
-        FILE *f = fopen(path, "we");
-
-        assert_non_null(f);
-        assert_true(fputs(text, f) >= 0);
-        assert_int_equal(fclose(f), 0);
-}
-
 static void compare_file(const SimStory *s, const char *account) {
         _cleanup_free_ char *path = MUST(strf("%s/%s.txt", stories, s->name)), *text = with_title(s, account),
                             *there = NULL;
 
         if (is_writing) {
-                write_file(path, text);
+                expected_file_write(path, text);
                 return;
         }
         if (read_file(path, FILE_MAX, &there, NULL) < 0)
