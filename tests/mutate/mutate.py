@@ -184,8 +184,8 @@ class Sample:
 # -- tests -------------------------------------------------------------------------------------------------------
 
 class Test:
-    def __init__(self, name, suite, command, env, workdir):
-        self.name, self.suite, self.command, self.env, self.workdir = name, suite, command, env, workdir
+    def __init__(self, name, suite, command, env, workdir, programs):
+        self.name, self.suite, self.command, self.env, self.workdir, self.programs = name, suite, command, env, workdir, programs
         self.seconds, self.reached = 0.0, b""
 
     def limit(self):
@@ -252,16 +252,23 @@ class Run:
         return f"status {self.code}: {(self.output.strip().splitlines() or [''])[-1][:100]}"
 
 
+def read_info(build, name):
+    with open(os.path.join(build, "meson-info", f"intro-{name}.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
 def read_tests(build):
-    """Returns the programs of suites unit and sim that a compiler made and that draw nothing at random."""
-    with open(os.path.join(build, "meson-info", "intro-tests.json"), encoding="utf-8") as f:
-        entries = json.load(f)
+    """Returns the tests of suites unit and sim that are programs of the build, or scripts that run some, and that draw nothing at
+    random."""
+    made = {path for t in read_info(build, "targets") if t["type"] == "executable" for path in t["filename"]}
     tests = []
-    for entry in entries:
+    for entry in read_info(build, "tests"):
         suites = {s.split(":")[-1] for s in entry["suite"]}
         suite = next((s for s in SUITES if s in suites), None)
-        if suite and not suites & NOT_SUITES and entry["cmd"][0].startswith(build + os.sep):
-            tests.append(Test(entry["name"], suite, entry["cmd"], entry["env"], entry["workdir"] or build))
+        folder = entry["workdir"] or build
+        programs = made.intersection(os.path.join(folder, word) for word in entry["cmd"])
+        if suite and not suites & NOT_SUITES and programs:
+            tests.append(Test(entry["name"], suite, entry["cmd"], entry["env"], folder, programs))
     return tests
 
 
@@ -274,7 +281,7 @@ class Player:
 
     def build(self):
         # A test names the programs that it starts in its environment.
-        named = {path for t in self.tests for path in (t.command[0], *t.env.values()) if path.startswith(self.tree.build + os.sep)}
+        named = {path for t in self.tests for path in (*t.programs, *t.env.values()) if path.startswith(self.tree.build + os.sep)}
         targets = sorted(os.path.relpath(path, self.tree.build) for path in named)
         while True:
             done = subprocess.run(["ninja", "-C", self.tree.build, f"-j{self.jobs}", "-k0", *targets], stdout=subprocess.PIPE,

@@ -31,7 +31,7 @@ import procs  # noqa: E402
 AGENT, COORDINATOR, CTL, FAKE = sys.argv[1:5]
 # What is usual on this machine is not asked: neither its bus, nor its service manager, nor a person's credential.
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if name.startswith(("ASAN", "UBSAN", "LSAN", "GCOV", "LLVM"))},
+    **{name: value for name, value in os.environ.items() if name.startswith(("ASAN", "UBSAN", "LSAN", "GCOV", "LLVM", "VESPER_MUTANT"))},
     "PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus",
     "VESPER_BOOT_ID": "0123456789abcdef0123456789abcdef"
 }

@@ -24,7 +24,7 @@ from parallel import LIMIT
 
 SOURCE, CTL, FAKE, PAGE = sys.argv[1:5]
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if name.startswith(("ASAN", "UBSAN", "LSAN", "GCOV", "LLVM"))},
+    **{name: value for name, value in os.environ.items() if name.startswith(("ASAN", "UBSAN", "LSAN", "GCOV", "LLVM", "VESPER_MUTANT"))},
     "PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent"}
 # Whom a person is: what of packaging/manifests/coordinator/people.yaml is bound to each. jane has nothing, and root may do all.
 PEOPLE = {"jane": [], "vera": ["vesper-viewer"], "otto": ["vesper-viewer", "vesper-operator"], "root": []}
