@@ -67,7 +67,7 @@ void server_exchange_resume(ServerExchange *x) {
         timer_arm_in(c->server->timer, 0);
 }
 
-/* A watch that is not needed any more fires once, and changes nothing. */
+/* A watch stays on when its phase ends. When it fires in another phase, it changes nothing. */
 static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ServerConnection *c = userdata;
 
@@ -79,6 +79,8 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *use
         return 0;
 }
 
+/* Watches the socket for the first of these events from now on. The loop may still have an event to dispatch
+ * whose bytes the library has read already: disabling the source drops that event. */
 static int connection_watch(ServerConnection *c, uint32_t events) {
         const union MHD_ConnectionInfo *info;
         int r;
@@ -93,6 +95,7 @@ static int connection_watch(ServerConnection *c, uint32_t events) {
                         return r;
                 (void) sd_event_source_set_description(c->socket, "http-server-socket");
         }
+        (void) sd_event_source_set_enabled(c->socket, SD_EVENT_OFF);
         r = sd_event_source_set_io_events(c->socket, events);
         return r < 0 ? r : sd_event_source_set_enabled(c->socket, SD_EVENT_ONESHOT);
 }

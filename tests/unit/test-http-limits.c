@@ -162,6 +162,34 @@ TEST_CASE(test_slow_clients_together) {
         world_free(w);
 }
 
+/* A client connects in the moment in which another client sends a small request on an idle connection. The
+ * server reads the request before the loop reports its first byte. The connection is idle again by then, and
+ * stays open. */
+TEST_CASE(test_request_read_with_new_client) {
+        static const char request[] = "GET /a" H "\r\n";
+        World *w = world_new((HttpServerOptions) { .request_timeout_usec = 5 * USEC_PER_SEC,
+                                                   .idle_timeout_usec = 100 * USEC_PER_SEC });
+        int fd = client_new(w, 1), other;
+
+        client_say(w, fd, request);
+        client_expect(w, fd, 200);
+        assert_quiet(w);
+        other = client_new(w, 1);
+        assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+        client_expect(w, fd, 200);
+        assert_quiet(w);
+        client_say(w, other, request);
+        client_expect(w, other, 200);
+        clock_skip(20 * USEC_PER_SEC);
+        turns(w, 3);
+        assert_false(loopback_client_is_closed(fd));
+        assert_false(loopback_client_is_closed(other));
+        assert_int_equal(w->n_refused[HTTP_REFUSED_SLOW], 0);
+        closep(&fd);
+        closep(&other);
+        world_free(w);
+}
+
 /* A client that reads a large answer little by little is cut after idle_timeout_usec, although bytes go to it all the
  * time, and is not reported. */
 TEST_CASE(test_slow_reader) {
@@ -260,6 +288,7 @@ int main(void) {
                 cmocka_unit_test(test_slow_clients),
                 cmocka_unit_test(test_slow_handler),
                 cmocka_unit_test(test_slow_clients_together),
+                cmocka_unit_test(test_request_read_with_new_client),
                 cmocka_unit_test(test_slow_reader),
                 cmocka_unit_test(test_displaced_when_complete),
                 cmocka_unit_test(test_displaced),
