@@ -32,10 +32,8 @@ int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const
         *e = (QueueErrand){ .shared = shared,
                             .message = message,
                             .event = event,
+                            .message_id = received->id,
                             .sent_usec = received->sent_usec,
-                            /* A message about an unknown instance has only waited. */
-                            .is_again = received->receives > 1 &&
-                                        !queue_memory_unknown(shared->memory, instance),
                             .backoff = { .base_usec = RETRY_BASE_USEC,
                                          .cap_usec = RETRY_CAP_USEC,
                                          .jitter_permille = JITTER_PERMILLE } };
@@ -115,6 +113,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         if (uid)
                 queue_memory_end_write(q->memory, uid);
         if (!reply->error) {
+                (void) queue_memory_note_reported(q->memory, e->message_id, e->instance);
                 if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE && !e->hook_is_over)
                         errand_hold(e);
                 else
@@ -376,14 +375,17 @@ static int errand_continue(QueueErrand *e) {
 
 /* -- the step ------------------------------------------------------------------------------------------- */
 
-static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct act, const QueueFacts *facts) {
+/* Reports the message. Returns false if this leader has reported it, or acted upon it, before. */
+static bool errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct act,
+                        const QueueFacts *facts) {
+        bool is_first = queue_memory_note_reported(e->shared->memory, e->message_id, e->instance);
         QueueRules rules = queue_rules_now(e->shared->o);
         QueueSaid said = SAID(e);
 
         said.why = queue_why_reported(e->event, e->notice, facts, &rules);
-        if (!e->is_again || queue_is_outlived(e->event, e->notice, &rules)) /* decided only once */
+        if (is_first || queue_is_outlived(e->event, e->notice, &rules)) /* decided only once */
                 queue_voice_node(e->shared->o, &said, n, act);
-        queue_memory_forget_unknown(e->shared->memory, e->instance);
+        return is_first;
 }
 
 static void count_outlived(const QueueErrand *e) {
@@ -399,15 +401,17 @@ static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts 
         switch (e->act) {
         case QUEUE_TELL:
                 count_outlived(e);
-                errand_tell(e, found->node, e->event->closed ? QUEUE_VOICE_CALLED_OFF_ELSE : QUEUE_VOICE_REPORTS, facts);
-                if (!e->is_again && !e->event->closed)
+                if (errand_tell(e, found->node,
+                                e->event->closed ? QUEUE_VOICE_CALLED_OFF_ELSE : QUEUE_VOICE_REPORTS,
+                                facts) &&
+                    !e->event->closed)
                         queue_voice_receiver(q->o, &SAID(e), found->node);
                 break;
         case QUEUE_KNOWN:
-                errand_tell(e, found->node, QUEUE_VOICE_KNOWN, facts);
+                (void) errand_tell(e, found->node, QUEUE_VOICE_KNOWN, facts);
                 break;
         case QUEUE_LOOK:
-                errand_tell(e, found->node, QUEUE_VOICE_LOOKS, facts);
+                (void) errand_tell(e, found->node, QUEUE_VOICE_LOOKS, facts);
                 q->o->look(found->node->object.meta.name, q->o->userdata);
                 break;
         case QUEUE_WRITE:

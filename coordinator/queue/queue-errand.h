@@ -57,8 +57,8 @@ typedef struct QueueErrand {
         QueueErrands *shared;
         void *message;             /* the owner's */
         const EventMessage *event; /* borrowed of the message */
+        const char *message_id;    /* borrowed of the message */
         usec_t sent_usec;          /* SqsMessage.sent_usec */
-        bool is_again;             /* it was received before, and what is only reported was reported then */
         char *instance;
         Notice *notice; /* NULL: none */
         QueueErrandState state;

@@ -6,6 +6,7 @@
 #define UNKNOWN_MAX 20000u
 #define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
 #define WRITES_MAX 20000u
+#define REPORTED_MAX 20000u
 #define PARKED_KEEP_USEC (10 * USEC_PER_MINUTE) /* time to come again */
 #define ELSEWHERE_MAX 20u /* maximum number of pairs that are logged */
 
@@ -39,6 +40,8 @@ int queue_memory_init(QueueMemory *m, const Loop *loop) {
                 r = hashmap_new(HASHMAP_BORROW_KEYS, &m->parked);
         if (r >= 0)
                 r = hashmap_new(0, &m->elsewhere);
+        if (r >= 0)
+                r = hashmap_new(0, &m->reported);
         return r;
 }
 
@@ -47,6 +50,7 @@ void queue_memory_done(QueueMemory *m) {
         hashmap_free(m->writes);
         hashmap_free_with(m->parked, parked_free);
         hashmap_free(m->elsewhere);
+        hashmap_free(m->reported);
         *m = (QueueMemory){ 0 };
 }
 
@@ -141,6 +145,24 @@ int queue_memory_park(QueueMemory *m, const char *message_id, usec_t for_usec) {
                 return -ENOMEM;
         }
         return is_new ? QUEUE_PARK_NEW : QUEUE_PARK_AGAIN;
+}
+
+/* -- reported messages ---------------------------------------------------------------------------------- */
+
+bool queue_memory_note_reported(QueueMemory *m, const char *message_id, const char *instance) {
+        _cleanup_free_ char *key = strf("%s/%s", message_id, instance);
+        const char *first;
+
+        if (!key)
+                return true;
+        if (hashmap_contains(m->reported, key))
+                return false;
+        if (hashmap_size(m->reported) >= REPORTED_MAX) {
+                hashmap_first(m->reported, &first);
+                hashmap_remove(m->reported, first);
+        }
+        (void) hashmap_put(m->reported, key, m);
+        return true;
 }
 
 /* -- other accounts and regions ------------------------------------------------------------------------- */

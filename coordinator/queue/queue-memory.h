@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a leader remembers beside the messages that it works on: instances that nobody knows, or that have no claim
- * yet, objects that it is writing on, unreadable messages that it keeps hidden. All of it
- * bounded, and none of it needed: the next leader begins without.
+ * The memory of a leader beside the messages that it works on: instances that nobody knows, or that have no
+ * claim yet, objects that it is writing on, unreadable messages that it keeps hidden, and messages that it
+ * has reported. All of it is bounded, and none of it is needed: the next leader begins without.
  */
 
 #include "hashmap.h"
@@ -21,7 +21,7 @@ typedef struct UnknownInstance {
 
 typedef struct QueueMemory {
         const Loop *loop;
-        Hashmap *unknown, *writes, *parked, *elsewhere;
+        Hashmap *unknown, *writes, *parked, *elsewhere, *reported;
 } QueueMemory;
 
 int queue_memory_init(QueueMemory *m, const Loop *loop);
@@ -50,6 +50,9 @@ typedef enum QueuePark {
 /* Decides whether to hide the unreadable message for that time, and records it. An entry expires ten minutes
  * after its message becomes visible without being received. Returns a QueuePark or -ENOMEM. */
 int queue_memory_park(QueueMemory *m, const char *message_id, usec_t for_usec);
+/* Records that the message was reported, or acted upon, for that instance: SQS may deliver it again. Returns
+ * true the first time, and on ENOMEM. The newest 20,000 are remembered. */
+bool queue_memory_note_reported(QueueMemory *m, const char *message_id, const char *instance);
 /* Returns true the first time for this account and region, for 20 pairs at most; false on ENOMEM, too. */
 bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region);
 /* Returns true if a write on this object is under way. */

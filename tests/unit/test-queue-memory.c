@@ -107,11 +107,33 @@ TEST_CASE(test_park) {
         bench_done(&b);
 }
 
+/* A message counts for each instance that it names. At the limit the oldest is forgotten. */
+TEST_CASE(test_reported) {
+        char text[32];
+        Bench b;
+
+        bench_init(&b);
+        assert_true(queue_memory_note_reported(&b.memory, "first", "i-1"));
+        assert_true(queue_memory_note_reported(&b.memory, "first", "i-2"));
+        assert_false(queue_memory_note_reported(&b.memory, "first", "i-1"));
+        for (unsigned i = 2; i < MANY; i++)
+                assert_true(queue_memory_note_reported(&b.memory, name(text, i), "i-1"));
+        assert_false(queue_memory_note_reported(&b.memory, "first", "i-1"));
+        assert_true(queue_memory_note_reported(&b.memory, "last", "i-1"));
+        assert_false(queue_memory_note_reported(&b.memory, "last", "i-1"));
+        assert_false(queue_memory_note_reported(&b.memory, "first", "i-2"));
+        assert_int_equal(hashmap_size(b.memory.reported), MANY);
+        assert_true(queue_memory_note_reported(&b.memory, "first", "i-1"));
+        assert_int_equal(hashmap_size(b.memory.reported), MANY);
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_unknown),
                 cmocka_unit_test(test_writes),
                 cmocka_unit_test(test_park),
+                cmocka_unit_test(test_reported),
         };
         return cmocka_run_group_tests_name("queue-memory", tests, NULL, NULL);
 }

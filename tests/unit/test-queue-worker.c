@@ -223,6 +223,85 @@ TEST_CASE(test_joins_unadopted) {
         }
 }
 
+static void fail_deletes(QueueRig *r, unsigned n) {
+        fake_troubles_add(fake_sqs_troubles(r->sqs), &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
+                                                                     .operation = "DeleteMessageBatch",
+                                                                     .n = n,
+                                                                     .status = 500,
+                                                                     .code = "InternalFailure",
+                                                                     .message = "later" });
+}
+
+/* Two messages about one instance wait, hidden until different times, for its Node, which no NodePool
+ * adopts. Each is reported once, by whichever leader receives it, and however often SQS delivers it. */
+TEST_CASE(test_two_wait_for_one_node) {
+        static const struct {
+                const char *what;
+                bool leader_dies;
+                unsigned n_failures; /* of requests to delete messages */
+        } rows[] = {
+                { "one leader", false, 0 },
+                { "the next leader", true, 0 },
+                { "messages that come again, as SQS fails to delete them", false, 4 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *instance = rig_instance("free"),
+                                    *id = strf("aws:///us-east-1/%s", instance);
+                FakeTroubles *requests;
+                usec_t tomorrow;
+                QueueRig r;
+
+                print_message("  %s\n", rows[i].what);
+                open_with(&r, 1);
+                requests = fake_sqs_troubles(r.sqs);
+                rig_add_machine(r.rig, id, "free");
+                tomorrow = loop_wall(r.rig->w.loop) + USEC_PER_DAY;
+                send(&r, FAKE_AWS_EVENT_SPOT, instance, "terminate");
+                rig_run(r.rig, 7 * USEC_PER_SEC);
+                queue_rig_send(&r, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH,
+                                                   .instance = instance,
+                                                   .until_wall_usec = tomorrow });
+                rig_run(r.rig, 38 * USEC_PER_SEC);
+                assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 2);
+                if (rows[i].leader_dies) {
+                        rig_kill(r.rig, 0);
+                        rig_start(r.rig, 1);
+                }
+                if (rows[i].n_failures > 0)
+                        fail_deletes(&r, rows[i].n_failures);
+                fake_add_node(r.rig->cluster, "free", ZONE, instance, NULL);
+                rig_run(r.rig, 2 * USEC_PER_MINUTE);
+                assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+                assert_in_range(fake_troubles_n_requests(requests, "DeleteMessageBatch"),
+                                rows[i].n_failures + 1, rows[i].n_failures + 2);
+                assert_int_equal(n_reports(&r, "free"), 2);
+                queue_rig_done(&r);
+        }
+}
+
+/* The coordinator has acted upon a message that comes again, as SQS fails to delete it: no Event says that
+ * the coordinator only reports it. */
+TEST_CASE(test_acted_upon_comes_again) {
+        FakeTroubles *requests;
+        QueueRig r;
+
+        open_with(&r, 1);
+        requests = fake_sqs_troubles(r.sqs);
+        fake_add_pod(r.rig->cluster,
+                     &(FakePod){ .name = "slow", .node = "n0", .grace_sec = 300, .stop_sec = 200 });
+        rig_run(r.rig, 5 * USEC_PER_SEC);
+        fail_deletes(&r, 2);
+        send_for(&r, FAKE_AWS_EVENT_STATE, "n0", "shutting-down");
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_non_null(rig_node(r.rig, "n0"));
+        assert_true(is_being_deleted(&r, "n0"));
+        assert_int_equal(fake_troubles_n_requests(requests, "DeleteMessageBatch"), 3);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_int_equal(n_reports(&r, "n0"), 0);
+        queue_rig_done(&r);
+}
+
 /* Answers to the next writes on NodeClaims; 0: as usual. */
 typedef struct Answers {
         unsigned status[4];
@@ -953,6 +1032,8 @@ int main(void) {
                 cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_duplicates),
                 cmocka_unit_test(test_only_told),  cmocka_unit_test(test_capacity_block), cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_joins_unadopted),
+                cmocka_unit_test(test_two_wait_for_one_node),
+                cmocka_unit_test(test_acted_upon_comes_again),
                 cmocka_unit_test(test_conflicts),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_much_poison),
