@@ -313,11 +313,14 @@ static bool patch_is_refused(const ApiError *e) {
 }
 
 static void account_warn_failing(BudgetAccount *a, const ApiError *e, const char *then) {
-        if (!a->failing)
-                log_warning(a->ledger->env->log,
-                            "Failed to write the status of NodeDisruptionBudget %s, %s: %s (HTTP %u)",
-                            a->name, then, strempty(e->message), e->http);
-        a->failing = true;
+        BudgetWarned warned = patch_is_refused(e) ? BUDGET_WARNED_REFUSED : BUDGET_WARNED_FAILING;
+
+        if (warned <= a->warned)
+                return;
+        a->warned = warned;
+        log_warning(a->ledger->env->log,
+                    "Failed to write the status of NodeDisruptionBudget %s, %s: %s (HTTP %u)", a->name, then,
+                    strempty(e->message), e->http);
 }
 
 /* A refused patch with several charges is not sent again: each charge is tried once by itself. The answer
@@ -364,7 +367,7 @@ static void on_answer(const KubeReply *reply, void *userdata) {
                 account_take(a, reply->object, read);
                 if (!read) {
                         backoff_reset(&a->backoff);
-                        a->failing = false;
+                        a->warned = BUDGET_WARNED_NOTHING;
                         account_on_charged(a);
                 }
         } else if (!read && patch_is_refused(e) && a->lists[BUDGET_REQUEST_SENT].size > 0)
@@ -480,8 +483,9 @@ static void pump(BudgetAccount *a) {
         differ = figures_differ(a, b);
         if (d.changed || (differ && figures_are_due(a)))
                 send(a, &d, b);
-        else if (!differ) /* a patch without an answer was done, or nobody needs it any more */
-                a->failing = false;
+        else if (!differ && a->warned == BUDGET_WARNED_FAILING)
+                /* A patch without an answer was done, or nobody needs it any more. */
+                a->warned = BUDGET_WARNED_NOTHING;
         budget_draft_done(&d);
 }
 

@@ -38,6 +38,13 @@ typedef enum BudgetRequestPlace {
         _BUDGET_REQUEST_PLACE_MAX,
 } BudgetRequestPlace;
 
+/* What the log says about writes of a status since the last one that succeeded. */
+typedef enum BudgetWarned {
+        BUDGET_WARNED_NOTHING,
+        BUDGET_WARNED_FAILING, /* writes fail, and are tried again; until nothing is left to write, too */
+        BUDGET_WARNED_REFUSED, /* the API server refuses writes */
+} BudgetWarned;
+
 typedef struct BudgetAccount {
         BudgetLedger *ledger;
         char *name;
@@ -52,7 +59,7 @@ typedef struct BudgetAccount {
         Hashmap *seen;     /* memory of charge_watch() while the coordinator leads */
         Timer *timer;
         Backoff backoff;
-        bool failing;             /* the log says that its status cannot be written */
+        BudgetWarned warned;
         usec_t held_until_usec;   /* loop_now(): after a failure */
         usec_t figures_usec;      /* loop_now(): when figures were written last */
 } BudgetAccount;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+
 #include "budget-bench.h"
 #include "texts.h"
 
@@ -143,6 +145,57 @@ TEST_CASE(test_refusals) {
                         assert_non_null(strstr(a->message, text));
                 }
                 assert_int_equal(n_warnings(&b), rows[i].status == 404 || rows[i].status == 409 ? 0 : 1);
+                bench_done(&b);
+        }
+}
+
+/* A person has to grant a permission, or to correct a policy: the ledger warns once, however many requests
+ * are refused, until a patch succeeds. A refusal is news also after a warning that patches fail. */
+TEST_CASE(test_refused_again) {
+        static const struct {
+                const char *what;
+                unsigned status;
+                bool leads, fails_before;
+        } rows[] = {
+                { "no permission", 403, false, false },
+                { "invalid", 422, false, false },
+                { "invalid, after an error", 422, false, true },
+                { "no permission, and the ledger leads", 403, true, false },
+                { "invalid, and the ledger leads", 422, true, false },
+                { "invalid, after an error, and the ledger leads", 422, true, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                unsigned n = rows[i].fails_before ? 2 : 1;
+                size_t replica = rows[i].leads ? 0 : 1;
+                Answers answers = { .n_left = 0 };
+                Bench b;
+
+                print_message("  %s\n", rows[i].what);
+                bench_init(&b, 6, "'maxUnavailable':4");
+                if (!rows[i].leads)
+                        budget_ledger_follow(b.replicas[0].ledger);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
+                for (unsigned round = 1; round <= 2; round++) {
+                        _cleanup_free_ char *node = strf("n%u", round);
+                        Asked *first = ask(&b, replica, node);
+
+                        answers.fault.status = rows[i].fails_before ? 500 : rows[i].status;
+                        answers.n_left = UINT_MAX;
+                        run(&b, 20 * USEC_PER_MSEC);
+                        assert_int_equal(n_warnings(&b), n * (round - 1) + 1);
+                        answers.fault.status = rows[i].status;
+                        assert_int_equal(answer_of(&b, first), BUDGET_UNKNOWN);
+                        assert_int_equal(n_warnings(&b), n * round);
+                        for (unsigned k = 0; k < 2; k++) {
+                                if (!rows[i].leads)
+                                        wake_ledgers(&b, "n5", 2 * S);
+                                assert_int_equal(answer_of(&b, ask(&b, replica, node)), BUDGET_UNKNOWN);
+                        }
+                        assert_int_equal(n_warnings(&b), n * round);
+                        answers.n_left = 0;
+                        assert_int_equal(answer_of(&b, ask(&b, replica, node)), BUDGET_ADMITTED);
+                }
                 bench_done(&b);
         }
 }
@@ -507,6 +560,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_other_answers),
                 cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_refused_again),
                 cmocka_unit_test(test_charged_again),
                 cmocka_unit_test(test_restored),
                 cmocka_unit_test(test_restored_after_a_charge),
