@@ -130,7 +130,10 @@ static int print_unchanged(const PauseVerb *v, const ObjectMeta *meta) {
         if (!v->pauses) {
                 if (object_meta_annotation(meta, ANNOTATION_PAUSED) || object_meta_annotation(meta, ANNOTATION_PAUSED_BY))
                         return false;
-                printf("Removals%s%s are not paused: nothing was changed.\n", of, name);
+                if (is_pool)
+                        printf("NodePool %s has no pause of its own: nothing was changed. 'vesperctl status' shows a pause of all nodes.\n", name);
+                else
+                        puts("No pause of all nodes stands: nothing was changed. NodePools that are paused themselves stay so.");
                 return true;
         }
         r = pause_mark_read(meta, &mark);
