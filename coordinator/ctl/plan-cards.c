@@ -79,7 +79,7 @@ static void add_mark(StrBuf *b, const PlanPage *p, const PageNode *n) {
                         strbuf_add(b, "Could go");
                 if (n->n_out > 0)
                         strbuf_addf(b, ", %zu pod%s move%s", n->n_out, n->n_out == 1 ? "" : "s", n->n_out == 1 ? "s" : "");
-                if (n->of_step && n->of_step->drain.n_waves > 0)
+                if (n->of_step && n->of_step->drain.n_waves > 0 && !n->of_step->drain.is_endless)
                         strbuf_addf(b, " in %zu wave%s", n->of_step->drain.n_waves, n->of_step->drain.n_waves == 1 ? "" : "s");
                 break;
         case PAGE_REFUSED:

@@ -124,19 +124,14 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
 
 /* -- numbers -------------------------------------------------------------------------------------------- */
 
-static void add_drain_time(StrBuf *b, const DrainEstimate *d) {
-        if (d->is_endless)
-                strbuf_add(b, "blocked now");
-        else
-                plan_add_about(b, d->usec);
-}
-
 static void add_drain(StrBuf *b, const DrainEstimate *d) {
         if (d->n_waves == 0)
                 strbuf_add(b, "nothing to drain");
+        else if (d->is_endless)
+                strbuf_add(b, "blocked now");
         else {
                 strbuf_addf(b, "%zu wave%s, ", d->n_waves, plural(d->n_waves));
-                add_drain_time(b, d);
+                plan_add_about(b, d->usec);
         }
 }
 
@@ -227,9 +222,13 @@ static void add_numbers(StrBuf *b, const PlanPage *p) {
                 if (n_naked > 0)
                         strbuf_addf(b, "; %zu without a controller would not come again", n_naked);
                 strbuf_add(b, "</span></div>\n<div><b>");
-                add_drain_time(b, &drain);
-                strbuf_addf(b, "</b><span>to drain%s, in %zu wave%s: PodDisruptionBudgets say how many pods go at once</span></div>\n",
-                            p->plan ? " all of them, one step after the other" : "", drain.n_waves, plural(drain.n_waves));
+                if (drain.is_endless)
+                        strbuf_add(b, "drain blocked</b><span>by a PodDisruptionBudget that allows no eviction now</span></div>\n");
+                else {
+                        plan_add_about(b, drain.usec);
+                        strbuf_addf(b, "</b><span>to drain%s, in %zu wave%s: PodDisruptionBudgets say how many pods go at once</span></div>\n",
+                                    p->plan ? " all of them, one step after the other" : "", drain.n_waves, plural(drain.n_waves));
+                }
         }
         strbuf_add(b, "</div>\n");
 }
@@ -267,7 +266,7 @@ static void add_steps(StrBuf *b, const PlanPage *p) {
                 strbuf_add(b, "</td><td>");
                 add_drain(b, &step->drain);
                 if (step->drain.pdb) {
-                        strbuf_add(b, " (the narrowest PodDisruptionBudget is ");
+                        strbuf_addf(b, " (%s", step->drain.is_endless ? "by PodDisruptionBudget " : "the narrowest PodDisruptionBudget is ");
                         markup_add_textf(b, NAME_COLUMNS, "%s/%s", step->drain.pdb->pdb->object.meta.ns, step->drain.pdb->pdb->object.meta.name);
                         strbuf_add(b, ")");
                 }

@@ -56,11 +56,10 @@ static void add_drain(CtlTable *t, const DrainEstimate *d) {
         if (d->n_waves == 0)
                 strbuf_add(&b, "nothing to drain");
         else {
-                strbuf_addf(&b, "%zu wave%s", d->n_waves, d->n_waves == 1 ? "" : "s");
                 if (d->is_endless)
-                        strbuf_add(&b, ", blocked now");
+                        strbuf_add(&b, "blocked now");
                 else {
-                        strbuf_add(&b, ", ");
+                        strbuf_addf(&b, "%zu wave%s, ", d->n_waves, d->n_waves == 1 ? "" : "s");
                         plan_add_about(&b, d->usec);
                 }
                 if (d->pdb)
@@ -261,6 +260,28 @@ static void add_names(StrBuf *b, const DisruptionScene *s, const uint32_t *nodes
         ctl_make_plain(b, from);
 }
 
+static void add_whole_drain(StrBuf *b, const WhatIf *w) {
+        const DrainEstimate *d = &w->drain;
+
+        if (d->n_waves == 0)
+                return;
+        strbuf_addf(b, "%s %zu pod%s ", w->n_nodes == 1 ? "Its" : "Their", d->n_pods, d->n_pods == 1 ? "" : "s");
+        if (d->is_endless)
+                strbuf_addf(b, "cannot %sgo now: ", d->n_pods == 1 ? "" : "all ");
+        else {
+                strbuf_addf(b, "would go in %zu wave%s, in ", d->n_waves, d->n_waves == 1 ? "" : "s");
+                plan_add_about(b, d->usec);
+        }
+        if (d->pdb) {
+                strbuf_addf(b, "%spdb ", d->is_endless ? "" : "; ");
+                add_plain(b, d->pdb->pdb->object.meta.ns);
+                strbuf_add_char(b, '/');
+                add_plain(b, d->pdb->pdb->object.meta.name);
+                strbuf_add(b, d->is_endless ? " allows no eviction" : " is the narrowest");
+        }
+        strbuf_add(b, ".\n");
+}
+
 char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFindings *lacks_of_others, char *const *unknown) {
         _cleanup_strbuf_ StrBuf b = {};
 
@@ -275,22 +296,7 @@ char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFinding
         } else
                 strbuf_addf(&b, "%s could not go as things are%s.\n", w->n_nodes == 1 ? "This node" : "These",
                             !w->fits ? "" : w->n_nodes == 1 ? ", though all its pods would find a place" : ", though all their pods would find a place");
-        if (w->drain.n_waves > 0) {
-                strbuf_addf(&b, "%s %zu pod%s would go in %zu wave%s", w->n_nodes == 1 ? "Its" : "Their", w->drain.n_pods,
-                            w->drain.n_pods == 1 ? "" : "s", w->drain.n_waves, w->drain.n_waves == 1 ? "" : "s");
-                if (!w->drain.is_endless) {
-                        strbuf_add(&b, ", in ");
-                        plan_add_about(&b, w->drain.usec);
-                }
-                if (w->drain.pdb) {
-                        strbuf_add(&b, "; pdb ");
-                        add_plain(&b, w->drain.pdb->pdb->object.meta.ns);
-                        strbuf_add_char(&b, '/');
-                        add_plain(&b, w->drain.pdb->pdb->object.meta.name);
-                        strbuf_add(&b, w->drain.is_endless ? " allows no eviction now" : " is the narrowest");
-                }
-                strbuf_add(&b, ".\n");
-        }
+        add_whole_drain(&b, w);
         add_lacks(&b, s, w->nodes, w->lacks, w->n_nodes);
         if (lacks_of_others)
                 add_lacks(&b, s, NULL, lacks_of_others, s->n_nodes);
