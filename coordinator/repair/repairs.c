@@ -301,7 +301,9 @@ static void tell_holds(Repairs *r) {
         Hold *h;
 
         HASHMAP_FOREACH (h, r->holds) {
-                _cleanup_free_ char *more = h->n_more > 0 ? strf("%s; and %zu more nodes wait", h->message, h->n_more) : NULL;
+                _cleanup_free_ char *more = h->n_more == 0 ? NULL
+                                                           : strf("%s; and %zu more node%s", h->message, h->n_more,
+                                                                  h->n_more == 1 ? " waits" : "s wait");
 
                 if (!pool_statuses_set_repair_held(r->pool_statuses, h->pool, h->reason, more ? more : h->message))
                         mark_repairs(r, usec_add(repairs_now(r), USEC_PER_SEC));
