@@ -54,7 +54,7 @@ char *ctl_explain_error(const ApiError *e, const char *verb, const KubeTarget *t
         _cleanup_strbuf_ StrBuf b = {};
 
         assert(e && verb && t && t->kind);
-        if (e->http == 404 && !t->name && !isempty(t->kind->group)) {
+        if (e->http == 404 && !t->name) {
                 strbuf_addf(&b, "this cluster does not know %s", t->kind->plural);
                 if (streq(t->kind->group, "vesper.sh"))
                         strbuf_add(&b, ": install vesper's CustomResourceDefinitions first");

@@ -15,6 +15,7 @@ TEST_CASE(test_errors) {
                 { 404, "get", { .kind = &kube_pod_kind, .ns = "a", .name = "p" }, "there is no Pod 'a/p'" },
                 { 404, "list", { .kind = &kube_node_claim_kind },
                   "this cluster does not know nodeclaims: install vesper's CustomResourceDefinitions first" },
+                { 404, "list", { .kind = &kube_node_kind }, "this cluster does not know nodes" },
                 { 403, "list", { .kind = &kube_node_kind },
                   "you may not list nodes: no; a role with {apiGroups: [\"\"], resources: [nodes], verbs: [list]} would allow it, as vesper's ClusterRole vesper-viewer does" },
                 { 403, "create", { .kind = &kube_pod_kind, .ns = "a", .name = "p", .subresource = "eviction" },
