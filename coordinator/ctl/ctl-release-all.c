@@ -272,6 +272,12 @@ static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
                         node, isempty(c->phase) ? "not begun" : c->phase, node);
 }
 
+/* Prints how many of n nodes are not named. */
+static void print_more(size_t n, FILE *f) {
+        if (n > NAMED_MAX)
+                ctl_print(f, "%zu more node%s likewise.", n - NAMED_MAX, n - NAMED_MAX == 1 ? " waits" : "s wait");
+}
+
 /* Names them. How many. */
 static size_t tell_held(const ReleaseAll *a, FILE *f) {
         size_t n = 0;
@@ -282,8 +288,7 @@ static size_t tell_held(const ReleaseAll *a, FILE *f) {
                 if (is_held(c) && n++ < NAMED_MAX)
                         tell_held_node(c, f);
         }
-        if (n > NAMED_MAX)
-                ctl_print(f, "%zu more nodes wait likewise.", n - NAMED_MAX);
+        print_more(n, f);
         return n;
 }
 
@@ -360,8 +365,7 @@ static void tell_deleted(const ReleaseAll *a, bool is_led, FILE *f) {
                                   : "Node %s is being deleted, and no coordinator leads that would end its machine %s.",
                         node->object.meta.name, node->provider_id ?: "(without providerID)");
         }
-        if (n > NAMED_MAX)
-                ctl_print(f, "%zu more nodes wait likewise.", n - NAMED_MAX);
+        print_more(n, f);
 }
 
 /* In the place of a coordinator, but for nodes that are being deleted: one that still leads may be about to end their machines, and where none

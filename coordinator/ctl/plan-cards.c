@@ -229,7 +229,8 @@ static void add_map(StrBuf *b, const PlanPage *p) {
                 strbuf_add(b, "</div>\n");
         }
         if (p->n_nodes > TILES_MAX)
-                strbuf_addf(b, "<p class=\"dim\">%zu more nodes are not drawn; -o json has all of them.</p>\n", p->n_nodes - TILES_MAX);
+                strbuf_addf(b, "<p class=\"dim\">%zu more node%s not drawn; -o json has all nodes.</p>\n", p->n_nodes - TILES_MAX,
+                            p->n_nodes - TILES_MAX == 1 ? " is" : "s are");
 }
 
 /* Room for cards beside a map. */
@@ -291,5 +292,6 @@ void plan_cards_add(StrBuf *b, const PlanPage *p) {
                 strbuf_addf(b, "<p class=\"dim\">%zu more node%s from which no pod moves: on the map, and below with %s step.</p>\n", room.n_empty,
                             room.n_empty == 1 ? " goes" : "s go", room.n_empty == 1 ? "its" : "their");
         if (room.n_left_out > 0)
-                strbuf_addf(b, "<p class=\"dim\">%zu more nodes that go, are new or take pods are on the map alone.</p>\n", room.n_left_out);
+                strbuf_addf(b, "<p class=\"dim\">%zu more node%s on the map alone.</p>\n", room.n_left_out,
+                            room.n_left_out == 1 ? " that goes, is new or takes pods is" : "s that go, are new or take pods are");
 }

@@ -187,7 +187,8 @@ static void add_left_out(StrBuf *b, const Flow *f) {
                 strbuf_addf(b, "<p class=\"dim\">There are %zu moves: those from one node to the same other node share one arrow; pods are named where the pointer rests on it.</p>\n",
                             f->page->n_moves);
         if (left > 0)
-                strbuf_addf(b, "<p class=\"dim\">%zu more pairs of nodes, with %zu moves, are not drawn; -o json has all moves.</p>\n", f->n_pairs_left, left);
+                strbuf_addf(b, "<p class=\"dim\">%zu more pair%s of nodes, with %zu move%s, %s not drawn; -o json has all moves.</p>\n", f->n_pairs_left,
+                            f->n_pairs_left == 1 ? "" : "s", left, left == 1 ? "" : "s", f->n_pairs_left == 1 ? "is" : "are");
 }
 
 void plan_flow_add(StrBuf *b, const PlanPage *p) {

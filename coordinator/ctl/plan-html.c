@@ -76,7 +76,7 @@ static void add_headline(StrBuf *b, const PlanPage *p) {
         if (p->plan && n_goes == 0)
                 strbuf_addf(b, "No node of %zu would be removed now", n);
         else if (p->plan)
-                strbuf_addf(b, "%zu of %zu nodes would be removed now", n_goes, n);
+                strbuf_addf(b, "%zu of %zu node%s would be removed now", n_goes, n, plural(n));
         else if (p->what_if->n_nodes == 0)
                 strbuf_addf(b, "No node of %zu could go now", n);
         else if (p->what_if->n_nodes == 1)
@@ -274,7 +274,7 @@ static void add_steps(StrBuf *b, const PlanPage *p) {
         }
         strbuf_add(b, "</table></div>\n");
         if (n > STEPS_MAX)
-                strbuf_addf(b, "<p class=\"dim\">%zu more steps are in -o json.</p>\n", n - STEPS_MAX);
+                strbuf_addf(b, "<p class=\"dim\">%zu more step%s in -o json.</p>\n", n - STEPS_MAX, n - STEPS_MAX == 1 ? " is" : "s are");
 }
 
 static void add_moves(StrBuf *b, const PlanPage *p) {
@@ -305,7 +305,7 @@ static void add_moves(StrBuf *b, const PlanPage *p) {
         }
         strbuf_add(b, "</table></div>");
         if (n > MOVES_MAX)
-                strbuf_addf(b, "<p class=\"dim\">%zu more are in -o json.</p>", n - MOVES_MAX);
+                strbuf_addf(b, "<p class=\"dim\">%zu more %s in -o json.</p>", n - MOVES_MAX, n - MOVES_MAX == 1 ? "is" : "are");
         strbuf_add(b, "</details>\n");
 }
 
@@ -358,7 +358,7 @@ static void add_each_reason(StrBuf *b, const PlanPage *p) {
         }
         strbuf_add(b, "</table></div>");
         if (n > STAYING_MAX)
-                strbuf_addf(b, "<p class=\"dim\">%zu more nodes are in -o json.</p>", n - STAYING_MAX);
+                strbuf_addf(b, "<p class=\"dim\">%zu more node%s in -o json.</p>", n - STAYING_MAX, n - STAYING_MAX == 1 ? " is" : "s are");
 }
 
 static void add_reasons(StrBuf *b, const PlanPage *p) {
