@@ -12,7 +12,7 @@
 #include "reboot-slots.h"
 #include "string-util.h"
 
-/* A wait that should end without a person, such as for a pod that terminates, holds a node after so long. */
+/* Age at which a wait that should end by itself is shown in HELD-BY. */
 #define PASSING_USEC USEC_PER_MINUTE
 
 void object_list_done(ObjectList *l) {

@@ -8,7 +8,7 @@
 
 /* The reason, here and in `vesperctl explain`, where a node is drained for the interruption queue and no pod is known to hold it. */
 #define HELD_BY_QUEUE_DRAIN "QueueDrains"
-/* States of a request for a slot to reboot, here and there. */
+/* States of a request for a slot to reboot, in `vesperctl status` and `explain`. */
 #define REBOOT_SLOT_WAITING "WaitingForRebootSlot"
 #define REBOOT_SLOT_GRANTED "RebootSlotGranted"
 #define REBOOT_SLOT_EXPIRED "RebootSlotExpired"
