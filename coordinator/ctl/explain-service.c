@@ -179,8 +179,11 @@ static void add_slot(Explain *x) {
         if (x->reboot.by_cloud)
                 explain_cause_say(x->causes, c, x->reboot.is_sent ? "The coordinator has the cloud reboot the machine now."
                                                                   : "The coordinator has the cloud reboot the machine once the node is drained.");
-        explain_cause_advise(x->causes, c, "The slot is free again when the node is Ready after its reboot, "
-                             "or when its agent withdraws the request.");
+        explain_cause_advise(x->causes, c,
+                             "The slot is free again when the node is Ready after its reboot, when its agent "
+                             "withdraws the request, or when the slot's time is over. "
+                             "If the node is not cordoned, its agent may wait for a pod that opted out of drains: "
+                             "see 'journalctl -u vesper-agent' on it.");
 }
 
 static void add_expired_slot(Explain *x) {
