@@ -629,8 +629,37 @@ static char *first_held(QueueRig *r) {
         return NULL;
 }
 
+/* Compares the NodePool's condition with the claims that are held, and are not being deleted. Returns the node of the first
+ * claim by name; free it. */
+static char *expect_held_notices(QueueRig *r, unsigned n) {
+        _cleanup_free_ char *node = NULL, *want = NULL;
+        const char *first = NULL, *text;
+        unsigned found = 0;
+
+        for (unsigned i = 0; i < BRAKED; i++) {
+                _cleanup_free_ char *name = MUST(strf("n%u", i));
+                const char *claim = fj_string(rig_claim(r->rig, name), "metadata", "name", NULL);
+
+                if (!is_held(r, name) || fj_string(rig_claim(r->rig, name), "metadata", "deletionTimestamp", NULL))
+                        continue;
+                found++;
+                if (first && strcmp(claim, first) > 0)
+                        continue;
+                first = claim;
+                free(node);
+                node = TAKE_PTR(name);
+        }
+        assert_int_equal(found, n);
+        want = MUST(strf("announced for %u node%s, first %s: ", n, n == 1 ? "" : "s", node));
+        text = fj_string(fj_find(fj_get(fake_get(r->rig->cluster, FAKE_NODEPOOLS, NULL, POOL), "status", "conditions", NULL), "type", POOL_INTERRUPTIONS_HELD),
+                         "message", NULL);
+        if (!strstr(strempty(text), want))
+                fail_msg("'%s', not '%s'", strempty(text), want);
+        return TAKE_PTR(node);
+}
+
 TEST_CASE(test_brake) {
-        _cleanup_free_ char *node = NULL;
+        _cleanup_free_ char *node = NULL, *first = NULL, *second = NULL;
         QueueRig r;
 
         open_braked(&r, false);
@@ -641,9 +670,18 @@ TEST_CASE(test_brake) {
         assert_true(rig_has_event(r.rig, node, "InterruptionAnnounced"));
         assert_string_equal(rig_condition(fake_get(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_INTERRUPTIONS_HELD), "True");
         assert_true(rig_event_says(r.rig, POOL, POOL_INTERRUPTIONS_HELD, "announced for 4 nodes, first"));
+        first = expect_held_notices(&r, 4);
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "alone announced interruptions of 11 machines within ten minutes; the limit is 10"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "is cordoned, and its pods are evicted under their PodDisruptionBudgets"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "and the machine stays until AWS, the node's agent or a person confirms it"));
+        print_message("  a person deletes the node that the condition names, and a pod keeps it\n");
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "slow", .node = first, .grace_sec = 300, .stop_sec = 200 });
+        rig_delete_node(r.rig, first);
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        assert_true(is_held(&r, first));
+        assert_true(is_being_deleted(&r, first));
+        second = expect_held_notices(&r, 3);
+        assert_string_not_equal(second, first);
         queue_rig_done(&r);
 }
 
