@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "awake-check.h"
 #include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
@@ -367,6 +368,47 @@ static size_t n_silent(CoordinatorRig *r) {
         return n;
 }
 
+#define TURNS 210u /* nodes: more than one turn judges */
+
+static void note_round(const char *what, const char *name, const char *state, void *userdata) {
+        if (streq(what, "outlook") && streq_ptr(state, "a round"))
+                *(bool *) userdata = true;
+}
+
+static bool is_in_round(CoordinatorRig *r) {
+        RigCoordinator *c = rig_leader(r);
+        bool found = false;
+        Wakeups w;
+
+        wakeups_begin(&w, c->loop, awake_check_asleep, &found);
+        w.reported = note_round;
+        coordinator_next_wakeup(c->coordinator, &w);
+        wakeups_end(&w);
+        return found;
+}
+
+/* A change between two turns of a round is judged as soon as the next round may begin, not when one comes anyhow. */
+TEST_CASE(test_change_in_a_round) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(TURNS);
+        uint64_t before;
+
+        set_disruption(r, "{'emptyAfter':'0s','budgets':[]}");
+        add_pod(r, "web", "n1", "1");
+        rig_run(r, 4 * USEC_PER_MINUTE); /* until each claim is written: no write that waits wakes the outlook */
+        assert_int_equal(n_silent(r), 0);
+        before = n_writes(r);
+        add_pod(r, "more", "n1", "1");
+        while (!is_in_round(r))
+                rig_run(r, MSEC);
+        add_pod(r, "second", "n0", "1");
+        while (is_in_round(r))
+                rig_run(r, MSEC);
+        assert_int_equal(n_writes(r), before); /* nor does a write of this round */
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 209\n"));
+        rig_run(r, ROUND);
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 208\n"));
+}
+
 /* Claims that change in every round, more of them than may be written, do not keep others from their turn. */
 TEST_CASE(test_turns) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(60);
@@ -594,7 +636,7 @@ TEST_CASE(test_removal) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_cheaper), cmocka_unit_test(test_who_waits), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_cheaper), cmocka_unit_test(test_who_waits), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_change_in_a_round), cmocka_unit_test(test_turns_of_events),
                 cmocka_unit_test(test_without_permission), cmocka_unit_test(test_left_out), cmocka_unit_test(test_view), cmocka_unit_test(test_no_round_yet), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
