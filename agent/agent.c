@@ -512,6 +512,12 @@ static bool may_clean(void *userdata) {
         return !a->undo_when_ready && !a->resume_waits && !a->config->dry_run;
 }
 
+static bool may_take_early(const Notice *n, void *userdata) {
+        Agent *a = userdata;
+
+        return a->early && early_may_take(a->early, n);
+}
+
 /* Called at looks at which something stands, or has stood: the others find nothing to do. */
 static void on_planned(void *userdata) {
         show_plan(userdata);
@@ -532,6 +538,7 @@ static int make_notices(Agent *a) {
                 .metrics = a->metrics,
                 .on_begun = on_begun,
                 .may_clean = may_clean,
+                .may_take_early = may_take_early,
                 .on_planned = on_planned,
                 .on_looked = on_looked,
                 .userdata = a,

@@ -61,10 +61,11 @@ static Left *find_left(Early *e, const char *id) {
         return NULL;
 }
 
-static bool is_left(const Early *e, const char *id) {
+/* Returns the time (loop_now()) from which the reboot may be asked for. USEC_INFINITY: never again. */
+static usec_t next_request_usec(const Early *e, const char *id) {
         const Left *l = find_left((Early *) e, id);
 
-        return l && loop_now(e->c.env->loop) < l->again_usec;
+        return strv_contains(e->never, id) ? USEC_INFINITY : l ? l->again_usec : 0;
 }
 
 static void drop_left(Early *e, size_t i) {
@@ -106,7 +107,7 @@ static EarlyFacts facts_of(const Early *e, const Notice *n) {
                 .acknowledge = e->c.config->acknowledge,
                 .has_bus = e->c.env->bus,
                 .is_due = notices_is_due(e->c.notices, n->id),
-                .is_refused = strv_contains(e->never, n->id) || is_left(e, n->id),
+                .is_refused = loop_now(e->c.env->loop) < next_request_usec(e, n->id),
                 .node = node_of(e),
         };
 }
@@ -118,6 +119,16 @@ static bool may_be_taken(const Notice *n, void *userdata) {
         if (f.wanted && early_was_taken(n, f.node) && !streq_ptr(e->told_id, n->id) && free_and_strdup(&e->told_id, n->id) >= 0)
                 say(e, LOG_LEVEL_NOTICE, MESSAGE_EARLY_REBOOT_LEFT, n->id,
                     "A reboot of this node that was announced was taken early once, and is announced all the same: it is left to its time.");
+        return !early_why_left(n, &f);
+}
+
+bool early_may_take(const Early *e, const Notice *n) {
+        EarlyFacts f;
+
+        if (!node_of(e))
+                return false;
+        f = facts_of(e, n);
+        f.is_refused = next_request_usec(e, n->id) == USEC_INFINITY;
         return !early_why_left(n, &f);
 }
 

@@ -56,6 +56,8 @@ DEFINE_FREEP(Early, early_free);
 /* An agent before this one, in this boot, had begun what goes on now, and got as far as `phase`: was that taken early, it is undone, or,
  * where the cloud may have been told, kept for EARLY_GONE_USEC. */
 void early_resumed(Early *e, const KubeNode *node, const Notice *n, IntentPhase phase);
+/* Returns true if the agent asks, now or later, for a slot to take the announced reboot before its time. */
+bool early_may_take(const Early *e, const Notice *n);
 /* Notices, reboot, reflex or the Node changed: looked at in the next iteration. Not before what was under way has been dealt
  * with. */
 void early_wake(Early *e);

@@ -252,7 +252,7 @@ static void consider(Notices *n, Standing *s) {
         else if (is_first(&s->spoken)) {
                 count(n, s->notice, s);
                 node_voice_notice_planned(n->c.voice, s->notice, loop_to_wall(n->c.env->loop, plan.begin_usec),
-                                          notices_takes_early(n) && s->notice->early != NOTICE_EARLY_NEVER);
+                                          n->c.may_take_early(s->notice, n->c.userdata));
         }
 }
 
@@ -735,7 +735,8 @@ int notices_new(const NoticesContext *context, Notices **ret) {
         _cleanup_(notices_freep) Notices *n = NULL;
         int r;
 
-        assert(context && context->on_begun && context->may_clean && context->on_planned && context->on_looked && ret);
+        assert(context && context->on_begun && context->may_clean && context->may_take_early && context->on_planned &&
+               context->on_looked && ret);
         n = new0(Notices, 1);
         if (!n)
                 return -ENOMEM;

@@ -39,6 +39,8 @@ typedef struct NoticesContext {
         void (*on_begun)(void *userdata);
         /* In IDLE: marks that nothing stands for may be taken off. */
         bool (*may_clean)(void *userdata);
+        /* Returns true if the agent may ask for a slot to take the announced reboot before its time. */
+        bool (*may_take_early)(const Notice *n, void *userdata);
         /* What is planned is another: notices_planned(). */
         void (*on_planned)(void *userdata);
         /* A look is over. */

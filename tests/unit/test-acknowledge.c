@@ -201,6 +201,33 @@ TEST_CASE(test_early) {
         bench_done(&b);
 }
 
+/* The agent promises an early reboot only if it may acknowledge the event, and then it asks for a slot. */
+TEST_CASE(test_early_promise) {
+        static const struct {
+                const char *resources;
+                int acknowledge;
+                bool promised;
+        } rows[] = {
+                { VM, ACKNOWLEDGE_ALONE, true },
+                { VM, ACKNOWLEDGE_NO, false },
+                { "pool_3," VM, ACKNOWLEDGE_ALL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Bench b;
+
+                bench_init(&b, rows[i].acknowledge);
+                assert_return_code(free_and_strdup(&b.r->config.policy_reboot, "early"), 0);
+                agent_reconfigured(b.r->agent);
+                announce(&b, "Reboot", rows[i].resources, 5 * USEC_PER_HOUR);
+                assert_true(agent_rig_said(b.r, "stays in service until "));
+                assert_int_equal(agent_rig_said(b.r, ", or until a coordinator lets its machine reboot early"),
+                                 rows[i].promised);
+                assert_int_equal(agent_rig_annotation(b.r, REQUEST) != NULL, rows[i].promised);
+                bench_done(&b);
+        }
+}
+
 static void start_anew(Bench *b) {
         agent_rig_kill(b->r);
         run(b, 3 * S);
@@ -277,7 +304,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_alone), cmocka_unit_test(test_not_before_drained),
                         cmocka_unit_test(test_late_answer), cmocka_unit_test(test_with_others),
-                cmocka_unit_test(test_again), cmocka_unit_test(test_early), cmocka_unit_test(test_early_restart_acknowledged),
+                cmocka_unit_test(test_again), cmocka_unit_test(test_early), cmocka_unit_test(test_early_promise),
+                cmocka_unit_test(test_early_restart_acknowledged),
                 cmocka_unit_test(test_early_restart_before),
         };
 

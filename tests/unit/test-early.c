@@ -25,18 +25,23 @@ static void run(AgentRig *r, usec_t usec) {
                 ;
 }
 
-static AgentRig *early_rig(const char *rule) {
+#define ADOPTED "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'}}}"
+
+static AgentRig *early_rig_on(const char *node, const char *rule) {
         AgentRig *r = agent_rig_new();
 
         assert_return_code(free_and_strdup(&r->config.policy_reboot, rule), 0);
         assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
-                   "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "%s", node);
         agent_rig_add_pods(r, "web", 3);
         agent_rig_start(r);
         run(r, 10 * S);
         assert_true(r->ready);
         return r;
+}
+
+static AgentRig *early_rig(const char *rule) {
+        return early_rig_on(ADOPTED, rule);
 }
 
 static void announce(AgentRig *r, const char *id, const char *code, usec_t in_usec) {
@@ -177,6 +182,64 @@ TEST_CASE(test_not_wanted) {
         }
 }
 
+/* Returns true if the last report on a planned notice says that the machine may reboot early. */
+static bool is_promised(AgentRig *r) {
+        const char *last = NULL;
+
+        for (const char *p = strbuf_str(&r->lines); (p = strstr(p, " stays in service until ")); p++)
+                last = p;
+        assert_non_null(last);
+        last = strchr(last, ',');
+        return last && startswith(last, ", or until a coordinator lets its machine reboot early; then its pods are moved away.");
+}
+
+static void refuse_by_person(AgentRig *r) {
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+}
+
+static void refuse_by_patience(AgentRig *r) {
+        run(r, r->config.reboot_patience_usec);
+}
+
+/* The agent promises an early reboot only if it asks for one, at once or after six hours. If `before` is set, EC2 calls the event off
+ * after it and announces the event again, so that the agent reports its plan again. */
+TEST_CASE(test_promise) {
+        static const struct {
+                const char *what, *node;
+                void (*before)(AgentRig *r);
+                bool promised, asks_now, asks_later;
+        } rows[] = {
+                { "adopted", ADOPTED, NULL, true, true, true },
+                { "no pool has adopted the node", "{}", NULL, false, false, false },
+                { "taken early once",
+                  "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'},"
+                  "'annotations':{'vesper.sh/reboot-taken':'" EVENT "'}}}",
+                  NULL, false, false, false },
+                { "a person took it back", ADOPTED, refuse_by_person, false, false, false },
+                { "nobody granted it in time", ADOPTED, refuse_by_patience, true, false, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = early_rig_on(rows[i].node, "early");
+
+                print_message("%s\n", rows[i].what);
+                announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+                run(r, LOOKS_USEC);
+                if (rows[i].before) {
+                        assert_true(is_promised(r));
+                        rows[i].before(r);
+                        fake_imds_set_text(r->imds, EVENTS, "[]");
+                        run(r, LOOKS_USEC);
+                        announce(r, EVENT, "system-reboot", 29 * USEC_PER_HOUR);
+                        run(r, LOOKS_USEC);
+                }
+                assert_int_equal(is_promised(r), rows[i].promised);
+                assert_int_equal(agent_rig_annotation(r, REQUEST) != NULL, rows[i].asks_now);
+                run(r, 6 * USEC_PER_HOUR + (rows[i].asks_now ? r->config.reboot_patience_usec : 0));
+                assert_int_equal(agent_rig_annotation(r, REQUEST) != NULL, rows[i].asks_later);
+        }
+}
+
 /* Reboot= alone: a rule of its own. */
 TEST_CASE(test_own_rule) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("now");
@@ -299,8 +362,7 @@ TEST_CASE(test_many_left) {
                 r->config.reboot_patience_usec = 3 * USEC_PER_MINUTE;
                 assert_return_code(free_and_strdup(&r->config.policy_reboot, "early"), 0);
                 assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
-                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
-                           "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'}}}");
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, ADOPTED);
                 agent_rig_start(r);
                 run(r, 10 * S);
                 announce_many(r, rows[i].n);
@@ -530,7 +592,7 @@ TEST_CASE(test_by_machine) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud), cmocka_unit_test(test_late_answer),
-                        cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
+                        cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_promise), cmocka_unit_test(test_own_rule),
                 cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants),
                         cmocka_unit_test(test_two_left), cmocka_unit_test(test_many_left),
                 cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
