@@ -195,6 +195,20 @@ static void show_reboot(Agent *a, const KubeNode *node) {
                 reboot_see_node(a->reboot, node);
 }
 
+/* Returns the event for whose early reboot the agent waits for a slot. NULL: none, or the event is called off. */
+static const char *event_without_slot(const Agent *a) {
+        const char *event = reboot_state(a->reboot) == REBOOT_ASKED ? reboot_event(a->reboot) : NULL;
+
+        return event && notices_is_standing(a->notices, event) ? event : NULL;
+}
+
+/* Returns true if the slot for an early reboot is granted, and the node is about to be cordoned for it. The report
+ * on that replaces the plan: a write of another plan would be in its way. */
+static bool has_slot_and_begins(const Agent *a) {
+        return reboot_event(a->reboot) && reboot_state(a->reboot) != REBOOT_ASKED &&
+               reflex_state(a->reflex) == REFLEX_IDLE;
+}
+
 /* What is known of the machine's end before anything is done about it stands on the Node. */
 static void show_plan(Agent *a) {
         _cleanup_free_ char *scheduled = NULL;
@@ -203,6 +217,8 @@ static void show_plan(Agent *a) {
         usec_t begin_usec;
         int r;
 
+        if (has_slot_and_begins(a))
+                return;
         announced = a->config->dry_run ? NULL : notices_planned(a->notices, &begin_usec);
         if (!reboot_is_told(a->reboot))
                 return; /* the request first: two writes at once would be in each other's way */
@@ -214,13 +230,15 @@ static void show_plan(Agent *a) {
         } else if (announced) {
                 rfc3339_format(loop_to_wall(a->env->loop, begin_usec), when);
                 scheduled = strf("%s moves this node's pods away from %s on: %s announces %s of this machine",
-                                 reboot_event(a->reboot) ? " waits for a slot to reboot this machine early. Without a slot, vesper-agent" : "",
+                                 streq_ptr(event_without_slot(a), announced->id)
+                                         ? " waits for a slot to reboot this machine early. Without a slot, vesper-agent"
+                                         : "",
                                  when, announced->source, announced->action ? announced->action : "the end");
                 r = scheduled ? reflex_plan(a->reflex, announced->kind, scheduled) : -ENOMEM;
-        } else if (reboot_event(a->reboot))
+        } else if (event_without_slot(a))
                 r = reflex_plan(a->reflex, NOTICE_MAINTENANCE,
                                 " waits for a slot to take the reboot of this machine that is announced before its time");
-        else if (reboot_is_by_hand(a->reboot))
+        else if (!reboot_event(a->reboot) && reboot_is_by_hand(a->reboot))
                 r = reflex_plan(a->reflex, NOTICE_MANUAL,
                                 " waits for a slot to reboot this machine, as somebody on it asked for");
         else

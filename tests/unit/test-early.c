@@ -6,6 +6,7 @@
 #include "agent-rig.h"
 #include "cmocka-test.h"
 #include "string-util.h"
+#include "texts.h"
 
 /* Announced reboots that are taken before their time, by whole agents; the test is the coordinator. */
 
@@ -190,7 +191,8 @@ static bool is_promised(AgentRig *r) {
                 last = p;
         assert_non_null(last);
         last = strchr(last, ',');
-        return last && startswith(last, ", or until a coordinator lets its machine reboot early; then its pods are moved away.");
+        return last && startswith(last, ", or until a coordinator lets its machine reboot early; "
+                                        "then its pods are moved away.");
 }
 
 static void refuse_by_person(AgentRig *r) {
@@ -201,8 +203,8 @@ static void refuse_by_patience(AgentRig *r) {
         run(r, r->config.reboot_patience_usec);
 }
 
-/* The agent promises an early reboot only if it asks for one, at once or after six hours. If `before` is set, EC2 calls the event off
- * after it and announces the event again, so that the agent reports its plan again. */
+/* The agent promises an early reboot only if it asks for one, at once or after six hours. If `before` is set, EC2
+ * calls the event off after it and announces the event again, so that the agent reports its plan again. */
 TEST_CASE(test_promise) {
         static const struct {
                 const char *what, *node;
@@ -534,6 +536,91 @@ TEST_CASE(test_held) {
         assert_drained_for(r, EVENT);
 }
 
+static void uncordon(AgentRig *r) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':false}}");
+}
+
+static void call_off(AgentRig *r) {
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+}
+
+/* Once the slot is granted, or the event is called off, no condition says that the agent waits for a slot. No write
+ * of a condition is in the way of the mark. */
+TEST_CASE(test_condition_after_grant) {
+        static const struct {
+                const char *what;
+                bool held, refused;
+                usec_t after_usec; /* from the grant on */
+                void (*act)(AgentRig *r);
+        } rows[] = {
+                { "it drains", .held = false },
+                { "a person un-cordons the drained node", .after_usec = 120 * S, .act = uncordon },
+                { "EC2 calls off the event of a drained node", .after_usec = 120 * S, .act = call_off },
+                { "pods that opted out hold the reboot", .held = true },
+                { "... and a person un-cordons the node", .held = true, .after_usec = 40 * S, .act = uncordon },
+                { "... and EC2 calls off the event", .held = true, .after_usec = 40 * S, .act = call_off },
+                { "EC2 calls off the event before the grant arrives", .act = call_off },
+                { "EC2 calls off the event, and nobody grants it", .refused = true, .act = call_off },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+
+                print_message("%s\n", rows[i].what);
+                if (rows[i].held)
+                        fake_merge(r->cluster, FAKE_PODS, "default", "web-0",
+                                   "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
+                announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+                run(r, LOOKS_USEC);
+                assert_plan(r, true);
+                strbuf_truncate(&r->patches, 0);
+                if (!rows[i].refused)
+                        grant(r, 2400);
+                run(r, rows[i].after_usec);
+                if (rows[i].act)
+                        rows[i].act(r);
+                run(r, LOOKS_USEC);
+                assert_null(strstr(strbuf_str(&r->patches), "waits for a slot"));
+                assert_int_equal(text_count(strbuf_str(&r->patches), "reboot-taken"),
+                                 rows[i].held || rows[i].refused ? 0 : 1);
+        }
+}
+
+/* A slot does not stop EC2 from stopping the instance: the condition reports the stop alone. */
+TEST_CASE(test_condition_of_another_event) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        char stop[RFC3339_MAX], reboot[RFC3339_MAX];
+        _cleanup_free_ char *body = NULL, *event = NULL;
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 20 * USEC_PER_HOUR), stop);
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 30 * USEC_PER_HOUR), reboot);
+        body = strf("[{\"EventId\": \"instance-event-7\", \"Code\": \"instance-stop\", \"State\": \"active\", "
+                    "\"NotBefore\": \"%s\"},"
+                    "{\"EventId\": \"" EVENT "\", \"Code\": \"system-reboot\", \"State\": \"active\", "
+                    "\"NotBefore\": \"%s\"}]",
+                    stop, reboot);
+        fake_imds_set_text(r->imds, EVENTS, body);
+        run(r, LOOKS_USEC);
+        event = asked(r, "event");
+        assert_true(streq_ptr(event, EVENT));
+        assert_plan(r, false);
+        assert_null(strstr(strbuf_str(&r->patches), "waits for a slot"));
+        assert_non_null(strstr(strbuf_str(&r->patches), "ec2 announces stop of this machine"));
+}
+
+/* [Policy] does not move the pods at any time: the condition reports the slot alone. */
+TEST_CASE(test_condition_without_time) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "report"), 0);
+        agent_reconfigured(r->agent);
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        assert_non_null(strstr(strbuf_str(&r->patches), "vesper-agent waits for a slot to take the reboot of this "
+                                                        "machine that is announced before its time"));
+        assert_null(strstr(strbuf_str(&r->patches), "moves this node's pods"));
+}
+
 /* A graver notice goes first, and the slot back. */
 TEST_CASE(test_spot_comes) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
@@ -592,11 +679,14 @@ TEST_CASE(test_by_machine) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud), cmocka_unit_test(test_late_answer),
-                        cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_promise), cmocka_unit_test(test_own_rule),
+                        cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_promise),
+                cmocka_unit_test(test_own_rule),
                 cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants),
                         cmocka_unit_test(test_two_left), cmocka_unit_test(test_many_left),
                 cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
                 cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart), cmocka_unit_test(test_restart_told), cmocka_unit_test(test_held),
+                cmocka_unit_test(test_condition_after_grant), cmocka_unit_test(test_condition_of_another_event),
+                cmocka_unit_test(test_condition_without_time),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
         };
 
