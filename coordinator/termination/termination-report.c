@@ -159,14 +159,19 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
                      when, why);
 }
 
-/* Returns true if a repair deleted the Node: this leader's, or that of an earlier one, which a condition of the Node
- * records. */
-static bool is_deleted_by_repair(const TerminationReport *r) {
+static bool condition_names_repair(const TerminationReport *r, const char *type) {
         Condition c;
 
+        return late_status_condition(r->node_status, type, &c) &&
+               streq_ptr(c.reason, CONDITION_REASON_REPAIR);
+}
+
+/* Returns true if a repair deleted the Node: this leader's, or that of an earlier one, which a condition of the Node
+ * records. While a pause or a budget holds the removal, that is MaintenancePlanned. */
+static bool is_deleted_by_repair(const TerminationReport *r) {
         return r->context->is_repaired(r->uid, r->context->userdata) ||
-               (late_status_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, &c) &&
-                streq_ptr(c.reason, CONDITION_REASON_REPAIR));
+               condition_names_repair(r, CONDITION_MAINTENANCE_PLANNED) ||
+               condition_names_repair(r, CONDITION_MAINTENANCE_IN_PROGRESS);
 }
 
 static const char *deletion_reason(const TerminationReport *r) {

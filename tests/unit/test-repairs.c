@@ -720,6 +720,53 @@ TEST_CASE(test_repair_is_the_cause) {
         }
 }
 
+/* Pauses the pool in the moment in which the repair deletes its node. The coordinator sees the pause first. */
+static void pause_at_delete(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        CoordinatorRig *r = userdata;
+
+        if (request->verb != FAKE_DELETE || !request->resource || request->resource->id != FAKE_NODES)
+                return;
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':'true'}}}");
+        fake_api_mute(r->api, FAKE_NODES, usec_add(loop_now(r->w.loop), USEC_PER_SEC));
+}
+
+/* While a pause holds the removal, MaintenancePlanned names the cause, and the next leader reads it there. */
+TEST_CASE(test_repair_is_the_cause_while_held) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        static const char *const reasons[] = { CONDITION_REASON_REPAIR, CONDITION_REASON_ADMIN };
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Replace'}]");
+        rig_machine(r, "n0")->after = rig_machine(r, "n1")->after = INSTANCE_PRESENT;
+        fake_api_set_fault(r->api, pause_at_delete, r);
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_true(is_repaired(r, "n0"));
+        rig_delete_node(r, "n1");
+        run(r, M);
+        for (unsigned leader = 0; leader < 2; leader++) {
+                for (unsigned i = 0; i < ELEMENTSOF(reasons); i++) {
+                        const cJSON *node = rig_node(r, i == 0 ? "n0" : "n1");
+
+                        assert_string_equal(rig_condition(node, CONDITION_MAINTENANCE_PLANNED), "True");
+                        assert_string_equal(rig_condition_reason(node, CONDITION_MAINTENANCE_PLANNED),
+                                            reasons[i]);
+                }
+                if (leader == 0)
+                        change_leaders(r, 0);
+                run(r, 2 * M);
+        }
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':null}}}");
+        run(r, 2 * M);
+        for (unsigned i = 0; i < ELEMENTSOF(reasons); i++) {
+                const cJSON *node = rig_node(r, i == 0 ? "n0" : "n1");
+
+                assert_string_equal(rig_condition(node, CONDITION_MAINTENANCE_IN_PROGRESS), "True");
+                assert_string_equal(rig_condition_reason(node, CONDITION_MAINTENANCE_IN_PROGRESS), reasons[i]);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_slow_start),
@@ -748,6 +795,7 @@ int main(void) {
                 cmocka_unit_test(test_never_ready),
                 cmocka_unit_test(test_new_leader),
                 cmocka_unit_test(test_repair_is_the_cause),
+                cmocka_unit_test(test_repair_is_the_cause_while_held),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
