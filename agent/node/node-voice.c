@@ -633,12 +633,13 @@ void node_voice_shutdown_alone(NodeVoice *v, const char *why) {
             strempty(why));
 }
 
-void node_voice_shutdown_let_go(NodeVoice *v, const char *why, bool is_drained, size_t pods_left, usec_t after_usec) {
+void node_voice_shutdown_let_go(NodeVoice *v, const char *why, bool drains, size_t pods_left,
+                                usec_t after_usec) {
         char text[DURATION_MAX], left[24] = "not known";
 
         if (pods_left != SIZE_MAX)
                 (void) snprintf(left, sizeof(left), "%zu", pods_left);
-        say(v, is_drained && pods_left > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, MESSAGE_SHUTDOWN_LET_GO,
+        say(v, drains && pods_left > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, MESSAGE_SHUTDOWN_LET_GO,
             "The shutdown goes on, %s after it began: %s. Pods left on node %s: %s.",
             duration_format(after_usec, text), why, v->node, left);
 }

@@ -46,8 +46,8 @@ void node_voice_source_back(NodeVoice *v, const char *source);
 /* The notice. */
 void node_voice_notice_seen(NodeVoice *v, const Plan *plan);
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why);
-/* Reports a notice that [Policy] has acted upon later. begin_usec: wall clock. may_be_early: the agent asks for a slot to take
- * the announced reboot before that time. */
+/* Reports a notice that the agent acts upon later, as [Policy] says. begin_usec: wall clock. may_be_early: the
+ * agent asks for a slot to take the announced reboot before that time. */
 void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec, bool may_be_early);
 void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec);
 /* The notice in force is another one now, and the node was being taken out of service before. */
@@ -87,6 +87,8 @@ void node_voice_shutdown_limits(NodeVoice *v, const PowerLimits *l, const PowerB
                                 bool kubelet_inhibits);
 void node_voice_shutdown_began(NodeVoice *v, const Notice *n, usec_t budget_usec);
 void node_voice_shutdown_alone(NodeVoice *v, const char *why);
-/* is_drained: pods that are left are a failure. pods_left: SIZE_MAX if the number is not known. */
-void node_voice_shutdown_let_go(NodeVoice *v, const char *why, bool is_drained, size_t pods_left, usec_t after_usec);
+/* drains: true if the agent drains at shutdown; pods left then are a warning. pods_left: SIZE_MAX if the number
+ * is not known. */
+void node_voice_shutdown_let_go(NodeVoice *v, const char *why, bool drains, size_t pods_left,
+                                usec_t after_usec);
 void node_voice_shutdown_cancelled(NodeVoice *v);
