@@ -19,7 +19,7 @@ int object_index_init(ObjectIndex *i);
 void object_index_done(ObjectIndex *i); /* a zeroed one is fine */
 
 /* Moves an object from the key where `old` stood to the key where `new` stands. old, new: NULL if the object was
- * just created or deleted; the outer key of NULL is NULL. An object whose outer key is NULL stands nowhere.
+ * just created or deleted; pass NULL as its outer key, too. An object whose outer key is NULL stands nowhere.
  * 0 or -ENOMEM: the index is then incomplete. */
 int object_index_move(ObjectIndex *i, const char *old_outer, KubeObject *old, const char *new_outer, KubeObject *new);
 

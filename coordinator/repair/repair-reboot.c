@@ -103,7 +103,7 @@ void repair_reboot_note(Repairs *r, const RepairCase *c, const KubeNode *n, cons
                                   repair_sight_ails(c->sight, pool), repairs_now(r));
 }
 
-/* Why the reboot that was asked for is not to be any more; NULL: it is. */
+/* Returns why the request for a reboot is withdrawn; NULL: it stands. */
 static const char *why_taken_back(const Repairs *r, const RepairCase *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
         if (repair_reboot_was_done(n, claim))
                 return "it was rebooted for that already, as its NodeClaim says";
