@@ -10,6 +10,7 @@ TEST_CASE(test_errors) {
                 const char *verb;
                 KubeTarget target;
                 const char *expected;
+                const char *message; /* NULL: "no" */
         } rows[] = {
                 { 404, "get", { .kind = &kube_node_kind, .name = "n1" }, "there is no Node 'n1'" },
                 { 404, "get", { .kind = &kube_pod_kind, .ns = "a", .name = "p" }, "there is no Pod 'a/p'" },
@@ -25,10 +26,18 @@ TEST_CASE(test_errors) {
                 { 401, "list", { .kind = &kube_node_kind }, "the API server does not accept this credential: no" },
                 { 0, "list", { .kind = &kube_node_kind }, "the API server does not answer: no. Which one is asked say --kubeconfig (or KUBECONFIG) and --context" },
                 { 500, "patch", { .kind = &kube_node_kind, .name = "n1" }, "failed to patch Node 'n1': no" },
+                { 403, "list", { .kind = &kube_node_kind },
+                  "you may not act as another (--as): users \"a\" is forbidden: User \"b\" cannot impersonate resource \"users\" in API group \"\"; "
+                  "a role with {apiGroups: [\"\"], resources: [users], verbs: [impersonate]} would allow it",
+                  "users \"a\" is forbidden: User \"b\" cannot impersonate resource \"users\" in API group \"\"" },
+                { 403, "list", { .kind = &kube_node_kind },
+                  "you may not act as another (--as): User \"b\" cannot impersonate resource \"uids\" in API group \"authentication.k8s.io\"; "
+                  "a role with {apiGroups: [\"authentication.k8s.io\"], resources: [uids], verbs: [impersonate]} would allow it",
+                  "User \"b\" cannot impersonate resource \"uids\" in API group \"authentication.k8s.io\"" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                const ApiError e = { .http = rows[i].http, .message = (char *) "no" };
+                const ApiError e = { .http = rows[i].http, .message = (char *) (rows[i].message ?: "no") };
                 _cleanup_free_ char *text = ctl_explain_error(&e, rows[i].verb, &rows[i].target);
 
                 assert_string_equal(text, rows[i].expected);

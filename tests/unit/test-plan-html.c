@@ -10,6 +10,7 @@
 #include "texts.h"
 
 #define NBSP "\xc2\xa0"
+#define DAEMON "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'o','controller':true}]"
 #define ARROW " \xe2\x86\x92 "
 
 /* -- text ----------------------------------------------------------------------------------------------- */
@@ -117,6 +118,29 @@ TEST_CASE(test_rooms_of_what_if) {
                 }
                 what_if_done(&w);
         }
+}
+
+/* The pods of DaemonSets that a new node begins with are not there before the plan. */
+TEST_CASE(test_new_node_was_empty) {
+        const RigCluster c = { .nodes = { { "a", "8", RIG_TYPE("l") } },
+                               .pods = { { "p", "a", "3" }, { "d", "a", "0.5", DAEMON } },
+                               .pool = "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
+                                       "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','zone':'z1','price':1.5,'allocatable':{'cpu':'4'}}]" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_(plan_page_done) PlanPage page = {};
+
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        assert_return_code(plan_page_of_plan(p, NULL, &page), 0);
+        check_node(r, &page, "a", PAGE_GOES, 3500, 0, 1, 0);
+        for (size_t i = 0; i < page.n_nodes; i++)
+                if (page.nodes[i].role == PAGE_NEW) {
+                        assert_int_equal(page.nodes[i].cpu.before, 0);
+                        assert_int_equal(page.nodes[i].cpu.after, 3500);
+                        assert_int_equal(page.nodes[i].n_in, 1);
+                        return;
+                }
+        fail_msg("no new node");
 }
 
 /* -- pages ---------------------------------------------------------------------------------------------- */
@@ -243,7 +267,7 @@ TEST_CASE(test_words) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_text),          cmocka_unit_test(test_text_is_cut),   cmocka_unit_test(test_rooms_of_plan),
-                cmocka_unit_test(test_rooms_of_what_if), cmocka_unit_test(test_plan),       cmocka_unit_test(test_new_and_naked),
+                cmocka_unit_test(test_rooms_of_what_if), cmocka_unit_test(test_new_node_was_empty), cmocka_unit_test(test_plan),       cmocka_unit_test(test_new_and_naked),
                 cmocka_unit_test(test_what_if),       cmocka_unit_test(test_words), cmocka_unit_test(test_nothing_to_do),
         };
 

@@ -38,6 +38,21 @@ TEST_CASE(test_plan_table) {
                 "Nothing has been changed: this release plans such removals, and carries none out.\n");
 }
 
+/* The table names step, method and drain of several nodes that go together in the first row only. */
+TEST_CASE(test_nodes_of_one_step) {
+        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" }, { "c", "8" } },
+                               .pods = { { "p", "a", "1" }, { "q", "b", "1" }, { "r1", "c", "1" }, { "r2", "c", "1" } },
+                               .pool = RIG_UNDERUTILIZED };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_table(p, NULL);
+        rig_expect(text, "1      Consolidation (multi-node)   a      a      its 1 pod fits on other nodes   1 wave, about 30s\n"
+                         "-      -                            b      a      its 1 pod fits on other nodes   -\n");
+}
+
 /* Twice made it is the same, digest and all; another cluster has another. */
 TEST_CASE(test_plan_json) {
         _cleanup_free_ char *first = NULL, *second = NULL, *other = NULL;
@@ -269,7 +284,7 @@ TEST_CASE(test_longer_than_can_be_told) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_plan_table),         cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
+                cmocka_unit_test(test_plan_table), cmocka_unit_test(test_nodes_of_one_step),        cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
                 cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_waiting_of_what_if), cmocka_unit_test(test_seat_of_empty), cmocka_unit_test(test_nearest),
                 cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade), cmocka_unit_test(test_longer_than_can_be_told),
                 cmocka_unit_test(test_pending_moves),
