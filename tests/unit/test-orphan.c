@@ -203,6 +203,20 @@ TEST_CASE(test_view_is_old) {
         assert_null(rig_claim(r, "n0"));
 }
 
+/* No provider answers for a claim without a providerID. The claim stays. */
+TEST_CASE(test_no_provider_id) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *claim = NULL;
+
+        rig_begin(r, 2, NULL);
+        claim = strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'spec':{'providerID':null},'status':{'providerID':null}}");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, 20 * USEC_PER_MINUTE);
+        assert_true(rig_has_finalizer(fake_get(r->cluster, FAKE_NODECLAIMS, NULL, claim)));
+        assert_true(rig_has_event(r, claim, "CloudUnknown"));
+}
+
 TEST_CASE(test_wrong_region) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
@@ -273,6 +287,7 @@ int main(void) {
                 cmocka_unit_test(test_finalizer_torn_off),
                 cmocka_unit_test(test_view_is_old),
                 cmocka_unit_test(test_cloud_refuses),
+                cmocka_unit_test(test_no_provider_id),
                 cmocka_unit_test(test_wrong_region),
                 cmocka_unit_test(test_ec2_gone),
         };

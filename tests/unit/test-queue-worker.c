@@ -128,9 +128,9 @@ TEST_CASE(test_capacity_block) {
         QueueRig r;
 
         open_with(&r, 1);
-        send_for(&r, FAKE_AWS_EVENT_BLOCK, "n0", NULL);
+        queue_rig_send(&r, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_BLOCK, .until_wall_usec = 2000000000 * USEC_PER_SEC });
         rig_run(r.rig, 5 * USEC_PER_SEC);
-        said = strstr(r.rig->coordinators[0]->said.data, "announces that Capacity Block cr-0123456789abcdef0 ends at ");
+        said = strstr(r.rig->coordinators[0]->said.data, "announces that Capacity Block cr-0123456789abcdef0 ends at 2033-05-18T03:33:20Z. ");
         assert_non_null(said);
         assert_non_null(strstr(said, "names a reservation and no instance"));
         assert_null(strstr(said + strlen("announces that Capacity Block"), "announces that Capacity Block"));
