@@ -9,6 +9,7 @@
 #include "explain-told.h"
 #include "snapshot-fetch.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define EXIT_HELD 3
 
@@ -91,10 +92,13 @@ static int print_outlook(const ExplainVerb *v, const Snapshot *snapshot, char *c
                 r = disruption_scene_new(snapshot, simulator, &options, &s);
         if (r >= 0)
                 r = node_outlook_make(s, v->ctl->args[0], &o);
-        if (r == -ENOENT || r == -ENODATA)
-                ctl_complain(r == -ENOENT ? "nothing is simulated: there is no node '%s' (any more)"
-                                          : "nothing is simulated: nodes and pods are not known, of which '%s' is one", v->ctl->args[0]);
-        else if (r < 0)
+        if (r == -ENOENT)
+                ctl_complain("nothing is simulated: there is no node '%s' (any more)", v->ctl->args[0]);
+        else if (r == -ENODATA) {
+                STRV_FOREACH(i, unknown)
+                        ctl_complain("%s", *i);
+                ctl_complain("nothing is simulated: this needs the lists of nodes and of pods");
+        } else if (r < 0)
                 return EXIT_FAILURE;
         else {
                 json = v->json ? node_outlook_json(&o, unknown) : NULL;
