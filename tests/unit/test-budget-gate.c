@@ -358,6 +358,21 @@ TEST_CASE(test_own_deletion_refused_by_the_server) {
         fake_api_set_fault(r->api, NULL, NULL);
 }
 
+/* A budget that is widened right after a refusal lets the next node go at once. */
+TEST_CASE(test_widened_after_a_refusal) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+        begin(r, 2, NULL, "'maxUnavailable':0");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+        rig_run(r, 100 * MSEC);
+        assert_true(rig_event_says(r, "n0", "DeletionWaits", "allows no disruption of node n0"));
+        assert_int_equal(n_being_deleted(r, 2), 0);
+        fake_merge(r->cluster, FAKE_NDBS, NULL, "nodes", "{'metadata':{'generation':2},'spec':{'maxUnavailable':1}}");
+        rig_run(r, 500 * MSEC);
+        assert_int_equal(n_being_deleted(r, 2), 1);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_in_turn),
@@ -367,6 +382,7 @@ int main(void) {
                 cmocka_unit_test(test_arrives_while_held),
                 cmocka_unit_test(test_budgets_change),
                 cmocka_unit_test(test_own_deletions),
+                cmocka_unit_test(test_widened_after_a_refusal),
                 cmocka_unit_test(test_refused_by_the_server),
                 cmocka_unit_test(test_own_deletion_refused_by_the_server),
         };

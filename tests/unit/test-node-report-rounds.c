@@ -272,7 +272,7 @@ TEST_CASE(test_one_of_the_text) {
 }
 
 /* A Node as one that ran before has left it; `pods_left` below zero: it did not say. */
-static char *node_left(Bench *b, const char *phase, int pods_left) {
+static char *node_left(Bench *b, const char *phase, int pods_left, const char *spec) {
         _cleanup_free_ char *text = interruption_format(&b->notice, interruption_phase_from_string(phase), (size_t) MAX(pods_left, 0), BOOT);
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         char *node, *end;
@@ -289,8 +289,8 @@ static char *node_left(Bench *b, const char *phase, int pods_left) {
         json_close_object(w);
         end = json_writer_steal(w, NULL);
         node = strf("{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\","
-                    "\"resourceVersion\":\"10\",\"annotations\":%s},\"spec\":{" TAINTED "}}",
-                    end);
+                    "\"resourceVersion\":\"10\",\"annotations\":%s},\"spec\":{%s}}",
+                    end, spec);
         free(end);
         assert_non_null(node);
         return node;
@@ -316,7 +316,7 @@ TEST_CASE(test_resume) {
 
                 print_message("%s\n", rows[i].what);
                 bench_init(&b);
-                node = node_left(&b, rows[i].phase, rows[i].pods_left);
+                node = node_left(&b, rows[i].phase, rows[i].pods_left, TAINTED);
                 see(&b, node);
                 rig_answer(b.rig, 200, CORDONED("11"));
                 assert_return_code(node_report_resume(b.report, &wish), 0);
@@ -546,6 +546,26 @@ TEST_CASE(test_goal_changes_during_a_write) {
         assert_int_equal(b.n_reads, 0);
 }
 
+/* The cordon lands, its answer is lost, and a person un-cordons before the next try. The report writes
+ * nothing more. It tells its owner once that the cordon is not the agent's any more. */
+TEST_CASE(test_uncordoned_before_the_retry) {
+        _cleanup_bench_ Bench b;
+        _cleanup_free_ char *node = NULL;
+
+        bench_init(&b);
+        see(&b, PLAIN("9"));
+        rig_silence(b.rig);
+        mark(&b, "Cordoned");
+        rig_run_for(b.rig, 100 * MSEC);
+        node = node_left(&b, "Cordoned", 0, "");
+        see(&b, node);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_trace(b.rig, "P");
+        assert_int_equal(b.n_cordoned, 1);
+        assert_false(b.claimed);
+        assert_true(node_report_is_done(b.report));
+}
+
 /* Conflicts of one goal are not in a row with those of the next. */
 TEST_CASE(test_goal_forgets_conflicts) {
         _cleanup_bench_ Bench b;
@@ -630,6 +650,7 @@ int main(void) {
                 cmocka_unit_test(test_goal_does_not_wait),
                 cmocka_unit_test(test_goal_changes_during_a_write),
                 cmocka_unit_test(test_goal_forgets_conflicts),
+                cmocka_unit_test(test_uncordoned_before_the_retry),
                 cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_settling),
         };

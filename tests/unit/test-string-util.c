@@ -304,7 +304,11 @@ TEST_CASE(test_alloc) {
         void *before;
 
         assert_return_code(GREEDY_REALLOC(p, allocated, 3), 0);
-        assert_true(allocated >= 3);
+        assert_int_equal(allocated, 8);
+        assert_return_code(GREEDY_REALLOC(p, allocated, 8), 0);
+        assert_int_equal(allocated, 8); /* there is room */
+        assert_return_code(GREEDY_REALLOC(p, allocated, 9), 0);
+        assert_int_equal(allocated, 16);
         before = p;
         assert_int_equal(GREEDY_REALLOC(p, allocated, SIZE_MAX / 4), -ENOMEM);
         assert_ptr_equal(p, before);
