@@ -94,8 +94,7 @@ int published_object_install(PublishedObject *p, sd_bus *connection) {
         r = sd_bus_add_object_vtable(connection, &p->slot, o->path, o->interface, p->vtable, p);
         if (r < 0)
                 return r;
-        r = sd_bus_request_name_async(connection, &p->name_slot, o->name, 0, on_named, p);
-        return r < 0 ? r : 0;
+        return sd_bus_request_name_async(connection, &p->name_slot, o->name, 0, on_named, p);
 }
 
 void published_object_emit(PublishedObject *p, sd_bus *connection, const char *text) {

@@ -369,6 +369,7 @@ static int find_program(const char *name, const char *path, char **ret) {
 
 static int open_input(const void *data, size_t size) {
         _cleanup_close_ int fd = -EBADF;
+        int r;
 
         if (size == 0) {
                 fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -380,15 +381,9 @@ static int open_input(const void *data, size_t size) {
                 fd = memfd_create("child-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return -errno;
-        for (size_t i = 0; i < size;) {
-                ssize_t n = write(fd, (const char *) data + i, size - i);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-                i += (size_t) n;
-        }
+        r = write_all(fd, data, size);
+        if (r < 0)
+                return r;
         if (lseek(fd, 0, SEEK_SET) < 0)
                 return -errno;
         if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
