@@ -638,17 +638,14 @@ void notices_see_provider_id(Notices *n, const char *provider_id) {
 static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         Notices *n = userdata;
         Feed *feed = feed_of(n, s, look->feed);
+        bool is_of_other = look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s);
         size_t before = n->n_standing;
 
-        if (look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s)) {
+        if (is_of_other) {
                 metrics_add(n->c.metrics, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 1);
                 disown(n, s, true);
                 disown_resumed(n, s);
-                watch_overruled_marks(n);
-                n->c.on_looked(n->c.userdata);
-                return;
-        }
-        if (look->result != NOTICE_POLL_UNKNOWN) {
+        } else if (look->result != NOTICE_POLL_UNKNOWN) {
                 take_in(n, feed, look);
                 if (before > 0 || n->n_standing > 0) /* else there is nothing to say, as before */
                         consider_all(n);
@@ -656,7 +653,8 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
                         withdraw(n, feed);
         }
         watch_overruled_marks(n);
-        count_look(n, feed, look);
+        if (!is_of_other)
+                count_look(n, feed, look);
         n->c.on_looked(n->c.userdata);
 }
 
