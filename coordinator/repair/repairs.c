@@ -91,8 +91,6 @@ static void on_heartbeat(Repairs *r) {
         if (r->heartbeat_usec == 0 || usec_sub(now, r->heartbeat_usec) > REPAIR_HEARTBEAT_USEC)
                 r->healthy_usec = now;
         r->heartbeat_usec = now;
-        if (r->healthy_usec == now)
-                mark_repairs(r, now);
 }
 
 static const KubeNodePool *pool_of_node(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
