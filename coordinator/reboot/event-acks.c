@@ -213,12 +213,12 @@ static void write_ack(EventAcks *a, const KubeNode *n, const char *event) {
                           .state = n->object.meta.resource_version,
                           .reconcile_key = EVENT_ACKS_KEY };
         _cleanup_free_ char *body = NULL;
-        int r = termination_annotation_patch(&n->object, ANNOTATION_ACK_OK, event, &body);
 
-        if (r < 0)
-                (void) work_queue_retry(a->queue, EVENT_ACKS_KEY);
-        else if (r > 0)
+        (void) termination_annotation_patch(&n->object, ANNOTATION_ACK_OK, event, &body);
+        if (body)
                 (void) object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body);
+        else /* out of memory */
+                (void) work_queue_retry(a->queue, EVENT_ACKS_KEY);
 }
 
 void event_acks_reconcile(EventAcks *a) {
