@@ -235,23 +235,6 @@ TEST_CASE(test_refused_late) {
         end(&b);
 }
 
-/* Nobody leads: there is a certificate all the same, and no caBundle. */
-TEST_CASE(test_without_leader) {
-        Bench b;
-
-        begin(&b, true);
-        certificate_keeper_lead(b.replicas[0].keeper, NULL);
-        ca_bundle_lead(b.replicas[0].bundle, NULL);
-        run(&b, 10 * USEC_PER_SEC);
-        assert_non_null(certificate_keeper_set(b.replicas[0].keeper));
-        assert_non_null(certificate_keeper_set(b.replicas[1].keeper));
-        assert_null(bundle_of(&b, 0));
-        lead(&b, 1);
-        run(&b, 10 * USEC_PER_SEC);
-        assert_non_null(bundle_of(&b, 0));
-        end(&b);
-}
-
 /* The chart makes the Secret blank: that is as if there were none, for a replica that does not lead, too. */
 TEST_CASE(test_blank) {
         Bench b;
@@ -344,7 +327,7 @@ TEST_CASE(test_clock_ahead) {
         fake_api_set_date(fake_cluster_api(b.w.cluster), date);
         b.ahead_usec = 1100 * DAY;
         loop_virtual_step_wall(b.w.loop, (int64_t) b.ahead_usec);
-        run(&b, 3 * USEC_PER_HOUR);
+        run(&b, 70 * USEC_PER_MINUTE);
         assert_settled(&b, true);
         restart(&b);
         assert_string_equal(certificate_keeper_set(b.replicas[1].keeper)->certificate, before);
@@ -724,6 +707,34 @@ TEST_CASE(test_rounds) {
                 fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
                 end(&b);
         }
+}
+
+/* Nobody leads: there is a certificate all the same, and no caBundle. */
+TEST_CASE(test_without_leader) {
+        Bench b;
+
+        begin(&b, true);
+        certificate_keeper_lead(b.replicas[0].keeper, NULL);
+        ca_bundle_lead(b.replicas[0].bundle, NULL);
+        run(&b, 10 * USEC_PER_SEC);
+        assert_non_null(certificate_keeper_set(b.replicas[0].keeper));
+        assert_non_null(certificate_keeper_set(b.replicas[1].keeper));
+        assert_null(bundle_of(&b, 0));
+        lead(&b, 1);
+        run(&b, 10 * USEC_PER_SEC);
+        assert_non_null(bundle_of(&b, 0));
+
+        print_message("  the renewal is due, and waits for a leader\n");
+        certificate_keeper_lead(b.replicas[1].keeper, NULL);
+        ca_bundle_lead(b.replicas[1].bundle, NULL);
+        two_thirds(&b);
+        run(&b, 70 * USEC_PER_MINUTE);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_PATCH, FAKE_SECRETS, NULL), 0);
+        lead(&b, 0);
+        run(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_PATCH, FAKE_SECRETS, NULL), 1);
+        assert_settled(&b, true);
+        end(&b);
 }
 
 TEST_CASE(test_not_registered) {
