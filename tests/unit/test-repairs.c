@@ -601,6 +601,7 @@ static void fail_patches(const FakeRequest *request, FakeApiFault *ret_fault, vo
 /* The API server does not answer: the request is written later, and its agent has five minutes from then on. */
 TEST_CASE(test_reboot_no_answer) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        uint64_t n;
 
         set_rules(r, REBOOT_RULES);
         set_boot(r, "n0", "b0");
@@ -608,6 +609,9 @@ TEST_CASE(test_reboot_no_answer) {
         run(r, 30 * USEC_PER_SEC);
         fake_api_set_fault(r->api, fail_patches, NULL);
         run(r, 4 * M);
+        n = fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL);
+        run(r, 4 * M);
+        assert_in_range(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL) - n, 1, 10);
         assert_null(mark_of(r, "n0"));
         assert_int_equal(n_repaired(r, 1), 0);
         fake_api_set_fault(r->api, NULL, NULL);
