@@ -166,9 +166,10 @@ static int make_client(AgentRig *r) {
 
 static int make_process(AgentRig *r) {
         const HttpInprocHooks hooks = { .on_request = on_request, .userdata = r };
-        _cleanup_free_ char *kubelet = MUST(strf("https://127.0.0.1:%u", r->kubelet_port > 0 ? r->kubelet_port : 10250));
+        char kubelet[sizeof("https://127.0.0.1:4294967295")];
         int k;
 
+        (void) snprintf(kubelet, sizeof(kubelet), "https://127.0.0.1:%u", r->kubelet_port > 0 ? r->kubelet_port : 10250);
         k = loop_new_virtual(r->world.time, &r->loop);
         if (k >= 0 && !r->no_bus)
                 r->bus = fake_power_bus(r->power, r->loop);

@@ -978,13 +978,11 @@ static void put_tenant(Snapshot *snapshot, const char *node, const char *rules) 
         }
 }
 
-/* Pods of a namespace that is left out cost no comparison, however many come. */
-static void add_late_tenants(Simulator *s, InternPool *pool) {
-        _cleanup_(snapshot_freep) Snapshot *late = NULL;
+/* Pods of a namespace that is left out cost no comparison, however many come. late: empty, and stays until s is freed. */
+static void add_late_tenants(Simulator *s, Snapshot *late) {
         KubeObject *o;
         uint32_t number;
 
-        assert_int_equal(snapshot_new(pool, 0, &late), 0);
         for (unsigned i = 0; i < 10; i++) {
                 _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"late%u\",\"namespace\":\"y\",\"labels\":{\"own\":\"late%u\"}},"
                                                  "\"spec\":{\"containers\":[{}]},\"status\":{\"phase\":\"Succeeded\"}}", i, i);
@@ -1021,7 +1019,7 @@ TEST_CASE(test_left_out) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 for (unsigned late = 0; late <= 1; late++) { /* t is there when the simulator is made, or comes when it stands */
                         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-                        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *tenants = NULL;
                         _cleanup_(simulator_freep) Simulator *s = NULL;
                         _cleanup_free_ char *said = NULL;
                         SimulateOptions options = {};
@@ -1034,6 +1032,7 @@ TEST_CASE(test_left_out) {
                         print_message("  %s%s\n", rows[i].what, late ? ", late" : "");
                         assert_int_equal(intern_pool_new(&pool), 0);
                         assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &tenants), 0);
                         case_put(snapshot, &nodes);
                         for (size_t k = 0; k < ELEMENTSOF(rows[i].pods) && rows[i].pods[k].name; k++)
                                 put_pod(snapshot, rows[i].pods + k);
@@ -1045,7 +1044,7 @@ TEST_CASE(test_left_out) {
                                 assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) t, &number), 0);
                                 assert_int_equal(snapshot_put(snapshot, SNAPSHOT_PODS, t), 0);
                                 kube_object_unref(t);
-                                add_late_tenants(s, pool);
+                                add_late_tenants(s, tenants);
                         }
                         names = simulator_left_out(s, &n);
                         assert_int_equal(n, 1);
