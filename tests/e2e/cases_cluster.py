@@ -137,6 +137,7 @@ def budget_holds(world, figures):
         world.delete_node(node)
         leader.wait_line("POD_EVICTION_BLOCKED", node=node)
         world.cluster.wait_for(lambda: len(_evictions(world.calls(mark, COORDINATOR))) >= 6, LIMIT, "a request for each pod")
+        world.cluster.wait_for(lambda: f"default/{pool}" in world.ctl("status").stdout, LIMIT, "status names a pod that holds the node")
         status = world.ctl("status")
         world.wait_event(node, "DrainBlocked", pool)
         # The coordinator considers the pods again when the PDB or a pod changes. Then it removes a node that is deleted later.
