@@ -184,8 +184,8 @@ class Sample:
 # -- tests -------------------------------------------------------------------------------------------------------
 
 class Test:
-    def __init__(self, name, suite, command, env, workdir, programs):
-        self.name, self.suite, self.command, self.env, self.workdir, self.programs = name, suite, command, env, workdir, programs
+    def __init__(self, name, suite, command, env, workdir, needs):
+        self.name, self.suite, self.command, self.env, self.workdir, self.needs = name, suite, command, env, workdir, needs
         self.seconds, self.reached = 0.0, b""
 
     def limit(self):
@@ -260,15 +260,15 @@ def read_info(build, name):
 def read_tests(build):
     """Returns the tests of suites unit and sim that are programs of the build, or scripts that run some, and that draw nothing at
     random."""
-    made = {path for t in read_info(build, "targets") if t["type"] == "executable" for path in t["filename"]}
+    made = {path: t["type"] for t in read_info(build, "targets") for path in t["filename"]}
     tests = []
     for entry in read_info(build, "tests"):
         suites = {s.split(":")[-1] for s in entry["suite"]}
         suite = next((s for s in SUITES if s in suites), None)
         folder = entry["workdir"] or build
-        programs = made.intersection(os.path.join(folder, word) for word in entry["cmd"])
-        if suite and not suites & NOT_SUITES and programs:
-            tests.append(Test(entry["name"], suite, entry["cmd"], entry["env"], folder, programs))
+        needs = [path for path in (os.path.join(folder, word) for word in entry["cmd"]) if path in made]
+        if suite and not suites & NOT_SUITES and "executable" in [made[path] for path in needs]:
+            tests.append(Test(entry["name"], suite, entry["cmd"], entry["env"], folder, needs))
     return tests
 
 
@@ -281,7 +281,7 @@ class Player:
 
     def build(self):
         # A test names the programs that it starts in its environment.
-        named = {path for t in self.tests for path in (*t.programs, *t.env.values()) if path.startswith(self.tree.build + os.sep)}
+        named = {path for t in self.tests for path in (*t.needs, *t.env.values()) if path.startswith(self.tree.build + os.sep)}
         targets = sorted(os.path.relpath(path, self.tree.build) for path in named)
         while True:
             done = subprocess.run(["ninja", "-C", self.tree.build, f"-j{self.jobs}", "-k0", *targets], stdout=subprocess.PIPE,
