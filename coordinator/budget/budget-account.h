@@ -38,7 +38,7 @@ typedef enum BudgetRequestPlace {
         _BUDGET_REQUEST_PLACE_MAX,
 } BudgetRequestPlace;
 
-/* What the log says about writes of a status since the last one that succeeded. */
+/* The gravest warning that the log has about writes of this status since the last one that succeeded. */
 typedef enum BudgetWarned {
         BUDGET_WARNED_NOTHING,
         BUDGET_WARNED_FAILING, /* writes fail, and are tried again; until nothing is left to write, too */

@@ -136,7 +136,7 @@ TEST_CASE(test_foreign_metadata) {
         agent_rig_run(r, 20 * USEC_PER_SEC);
         assert_string_equal(agent_phase(r->agent), "Drained");
 
-        /* What its own machine's has announced stays announced when another one's answers meanwhile. */
+        /* A notice of the machine's own metadata stands while the metadata of another machine answers. */
         fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
         fake_imds_revoke(r->imds);
         fake_imds_set_text(r->imds, EVENTS, "[]");

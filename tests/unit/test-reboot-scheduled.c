@@ -62,7 +62,7 @@ static const char *planned(AgentRig *r) {
         return c ? fj_string(c, "reason", NULL) : NULL;
 }
 
-/* What is known of the machine's end stands on the Node from then on, until it begins or is called off. */
+/* The Node shows an announced end of its machine from the announcement until the end begins or is called off. */
 TEST_CASE(test_planned) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         _cleanup_free_ char *said = NULL;
@@ -125,7 +125,7 @@ TEST_CASE(test_scheduled_not_granted) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
-/* It was granted, and its slot is over before its time comes: it waits for nobody, and says so. */
+/* The slot of a scheduled reboot can end before the reboot begins: the agent then waits for nobody, and logs that. */
 TEST_CASE(test_scheduled_after_its_slot) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         _cleanup_free_ char *id = NULL;
@@ -224,7 +224,7 @@ TEST_CASE(test_scheduled_anew) {
         free(other);
 }
 
-/* What ends nothing, and who does not answer, asks for nothing. */
+/* The agent requests no slot for a schedule that ends nothing, nor while logind does not answer. */
 TEST_CASE(test_not_scheduled) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
