@@ -24,7 +24,7 @@ typedef struct Ec2Provider {
         char *region;
         char *endpoint; /* NULL: the region's own */
         bool asks_region;
-        AwsCredentialsCall *keys_call; /* of those whose turn it will be */
+        AwsCredentialsCall *keys_call; /* of those who will have a place */
         Ec2Scope scope;
 } Ec2Provider;
 
@@ -371,8 +371,10 @@ static int ec2_send(CloudBatch *batch) {
         bool lacks_proof = false;
         int k;
 
-        if (batch->terminate)
-                return batch->reboot ? reboot_send(b) : terminate_send(b);
+        if (batch->operation == CLOUD_TERMINATE)
+                return terminate_send(b);
+        if (batch->operation == CLOUD_REBOOT)
+                return reboot_send(b);
         LIST_FOREACH (r, &batch->requests, CloudRequest, node) {
                 const Ec2ProviderId id = id_of(r);
 
@@ -414,10 +416,10 @@ static void on_keys(int error, const AwsIdentity *identity, const char *message,
         p->keys_call = aws_credentials_call_free(p->keys_call);
         if (error < 0)
                 cloud_engine_refuse_waiting(&p->engine, true, outcome_of_error(error, true), message);
-        cloud_engine_give_turns(&p->engine);
+        cloud_engine_give_places(&p->engine);
 }
 
-static void ec2_prepare_turns(CloudEngine *e) {
+static void ec2_prepare(CloudEngine *e) {
         Ec2Provider *p = provider_of(e);
 
         if (!p->keys_call && aws_credentials_get(p->credentials, on_keys, p, &p->keys_call) < 0)
@@ -481,7 +483,7 @@ static const CloudEngineOps ec2_engine_ops = {
         .describes_at_once = 100,
         .refuses = ec2_refuses,
         .is_ready = ec2_is_ready,
-        .prepare_turns = ec2_prepare_turns,
+        .prepare = ec2_prepare,
         .send = ec2_send,
         .batch_done = ec2_batch_done,
 };
@@ -513,7 +515,7 @@ static const CloudProviderOps ec2_ops = {
         .name = "ec2",
         .owns = ec2_owns,
         .proves_identity = true,
-        .reboots = true,
+        .operations = 1u << CLOUD_REBOOT,
         .free = ec2_free,
 };
 
@@ -572,8 +574,8 @@ int cloud_ec2_new(Env *env, const CloudConfig *config, CloudProvider **ret, cons
         p = new0(Ec2Provider, 1);
         if (!p)
                 return -ENOMEM;
-        p->engine.describe_rate = (TokenBucket){ .burst = 100, .per_minute = UINT64_C(20) * 60 };
-        p->engine.terminate_rate = (TokenBucket){
+        p->engine.look_rate = (TokenBucket){ .burst = 100, .per_minute = UINT64_C(20) * 60 };
+        p->engine.change_rate = (TokenBucket){
                 .burst = config->terminations_at_once > 0 ? config->terminations_at_once : 100,
                 .per_minute = config->terminations_per_minute > 0 ? config->terminations_per_minute : 5 * 60
         };

@@ -9,9 +9,9 @@
 /* A request that its owner frees is DONE from any state. */
 static const unsigned edges[_CLOUD_REQUEST_STATE_MAX] = {
         [CLOUD_REQUEST_NEW] = TO(WAITING) | TO(REFUSED) | TO(DONE),
-        [CLOUD_REQUEST_WAITING] = TO(TURN) | TO(SENT) | TO(REFUSED) | TO(DONE),
-        [CLOUD_REQUEST_TURN] = TO(SENT) | TO(PARKED) | TO(REFUSED) | TO(DONE),
-        [CLOUD_REQUEST_PARKED] = TO(WAITING) | TO(DONE),
+        [CLOUD_REQUEST_WAITING] = TO(YOURS) | TO(SENT) | TO(REFUSED) | TO(DONE),
+        [CLOUD_REQUEST_YOURS] = TO(SENT) | TO(LOST) | TO(REFUSED) | TO(DONE),
+        [CLOUD_REQUEST_LOST] = TO(WAITING) | TO(DONE),
         [CLOUD_REQUEST_SENT] = TO(REFUSED) | TO(DONE),
         [CLOUD_REQUEST_REFUSED] = TO(DONE),
 };
@@ -22,6 +22,10 @@ static CloudEngine *engine_of(const CloudProvider *p) {
 
 CloudEngine *cloud_request_engine(const CloudRequest *r) {
         return engine_of(r->call.provider);
+}
+
+bool cloud_operation_changes(CloudOperation o) {
+        return o != CLOUD_DESCRIBE && o != CLOUD_LIST;
 }
 
 const char *cloud_message_or_no_memory(const char *message) {
@@ -37,15 +41,15 @@ static List *list_of_state(CloudRequest *r, CloudRequestState s) {
 
         switch (s) {
         case CLOUD_REQUEST_WAITING:
-                return r->terminate ? &e->terminates : &e->describes;
-        case CLOUD_REQUEST_TURN:
-                return &e->turns;
+                return cloud_operation_changes(r->call.operation) ? &e->changes : &e->looks;
+        case CLOUD_REQUEST_YOURS:
+                return &e->yours;
         case CLOUD_REQUEST_SENT:
                 return &r->batch->requests;
         case CLOUD_REQUEST_REFUSED:
                 return &e->refused;
         case CLOUD_REQUEST_NEW:
-        case CLOUD_REQUEST_PARKED:
+        case CLOUD_REQUEST_LOST:
         case CLOUD_REQUEST_DONE:
         case _CLOUD_REQUEST_STATE_MAX:
                 break;
@@ -61,35 +65,43 @@ static void request_set_state(CloudRequest *r, CloudRequestState to) {
         if (r->list)
                 list_remove(r->list, &r->node);
         r->list = list_of_state(r, to);
-        if (r->state == CLOUD_REQUEST_PARKED && r->list) /* it has had its time in the line */
+        r->was_yours = r->state == CLOUD_REQUEST_LOST;
+        if (r->was_yours && r->list) /* it has had its time in the line */
                 list_prepend(r->list, &r->node);
         else if (r->list)
                 list_append(r->list, &r->node);
         if (to != CLOUD_REQUEST_SENT)
                 r->batch = NULL;
         r->state = to;
-        if (e->describes.first || e->terminates.first || e->refused.first)
+        if (e->looks.first || e->changes.first || e->refused.first)
                 cloud_engine_pump(e);
 }
 
 /* -- the end of a request --------------------------------------------------------------------- */
 
 static void request_count(CloudRequest *r, CloudOutcome outcome) {
-        r->call.provider->answers[r->call.operation][outcome]++;
+        bool of_place = cloud_operation_changes(r->call.operation) && !r->has_left;
+
+        r->call.provider->answers[of_place ? CLOUD_TURN : r->call.operation][outcome]++;
+}
+
+/* Its owner has proved that it may leave, and not too long ago. */
+static bool request_is_proved(const CloudRequest *r) {
+        return r->until_usec > 0 && loop_now(cloud_request_engine(r)->env->loop) <= r->until_usec;
 }
 
 void cloud_request_finish(CloudRequest *r, CloudResult result) {
         CloudEngine *e = cloud_request_engine(r);
 
         request_set_state(r, CLOUD_REQUEST_DONE);
-        result.message = r->unconfirmed ? "The way to the cloud took too long for what was last seen of the node: the cloud is asked again"
-                                        : strempty(result.message);
+        result.message = r->unproved ? "The way to the cloud took too long for what was last seen of the node: the cloud is asked again"
+                                     : strempty(result.message);
         log_debug(e->env->log, "Provider %s, %s of %s: %s, %s%s%s", e->provider.ops->name,
                   cloud_operation_names[r->call.operation], r->shown_id,
                   cloud_outcome_to_string(result.outcome), instance_state_to_string(result.state),
                   *result.message ? ": " : "", result.message);
         request_count(r, result.outcome);
-        r->termination.done(&result, r->termination.userdata);
+        r->reservation.done(&result, r->reservation.userdata);
 }
 
 void cloud_request_refuse(CloudRequest *r, CloudOutcome outcome, char *message) {
@@ -98,8 +110,8 @@ void cloud_request_refuse(CloudRequest *r, CloudOutcome outcome, char *message) 
         request_set_state(r, CLOUD_REQUEST_REFUSED);
 }
 
-void cloud_engine_refuse_waiting(CloudEngine *e, bool terminate, CloudOutcome outcome, const char *message) {
-        LIST_FOREACH (r, terminate ? &e->terminates : &e->describes, CloudRequest, node)
+void cloud_engine_refuse_waiting(CloudEngine *e, bool changes, CloudOutcome outcome, const char *message) {
+        LIST_FOREACH (r, changes ? &e->changes : &e->looks, CloudRequest, node)
                 cloud_request_refuse(r, outcome, strdup(message));
 }
 
@@ -142,18 +154,18 @@ CloudBatch *cloud_batch_free(CloudBatch *b) {
         e->ops->batch_done(b);
         list_remove(&e->batches, &b->batches);
         free(b);
-        if (e->describes.first || e->terminates.first) /* there is a place */
+        if (e->looks.first || e->changes.first) /* there is a place */
                 cloud_engine_pump(e);
         return NULL;
 }
 
-static CloudBatch *batch_new(CloudEngine *e, bool terminate) {
+static CloudBatch *batch_new(CloudEngine *e, CloudOperation operation) {
         CloudBatch *b = calloc(1, e->ops->batch_bytes);
 
         if (!b)
                 return NULL;
         b->engine = e;
-        b->terminate = terminate;
+        b->operation = operation;
         list_append(&e->batches, &b->batches);
         return b;
 }
@@ -178,78 +190,73 @@ static void batch_send(CloudBatch *b) {
                 cloud_batch_free(b);
 }
 
-/* Waiting describes, in order, until there are as many different machines as fit in. */
-static void send_describes(CloudEngine *e) {
-        CloudBatch *b = batch_new(e, false);
-        unsigned n = 0;
+/* Looks that wait, in order: the first, and of describes as many different machines as fit in. */
+static void send_looks(CloudEngine *e) {
+        CloudOperation operation = LIST_ENTRY(e->looks.first, CloudRequest, node)->call.operation;
+        unsigned n_max = operation == CLOUD_DESCRIBE ? e->ops->describes_at_once : 1, n = 0;
+        CloudBatch *b = batch_new(e, operation);
 
         if (!b) {
                 cloud_engine_refuse_waiting(e, false, CLOUD_RETRY, "Out of memory");
                 return;
         }
-        while (e->describes.first) {
-                CloudRequest *r = LIST_ENTRY(e->describes.first, CloudRequest, node);
-
-                if (request_is_refused(r))
+        LIST_FOREACH (r, &e->looks, CloudRequest, node) {
+                if (r->call.operation != operation || request_is_refused(r))
                         continue;
-                if (!(e->ops->describes_at_once > 1 && batch_has(b, r)) && n++ == e->ops->describes_at_once)
+                if (!(n_max > 1 && batch_has(b, r)) && n++ == n_max)
                         break;
+                r->has_left = true;
                 batch_add(b, r);
         }
         batch_send(b);
 }
 
-/* -- turns ------------------------------------------------------------------------------------ */
+/* -- places of changes ------------------------------------------------------------------------ */
 
 static bool has_place(const CloudEngine *e) {
-        return e->places_max == 0 || e->batches.size + e->turns.size < e->places_max;
+        return e->places_max == 0 || e->batches.size + e->yours.size < e->places_max;
 }
 
 /* False: the pump comes again when there may be room. */
-static bool has_room_for_turn(CloudEngine *e) {
+static bool has_room_for_change(CloudEngine *e) {
         usec_t at;
 
-        if (!has_place(e) || (e->turns_max > 0 && e->turns.size >= e->turns_max))
+        if (!has_place(e) || (e->places_of_changes_max > 0 && e->yours.size >= e->places_of_changes_max))
                 return false;
-        if (e->terminate_rate.per_minute == 0 ||
-            token_bucket_has(&e->terminate_rate, e->turns.size + 1, loop_now(e->env->loop), &at))
+        if (e->change_rate.per_minute == 0 ||
+            token_bucket_has(&e->change_rate, e->yours.size + 1, loop_now(e->env->loop), &at))
                 return true;
-        if (at != USEC_INFINITY) /* else the next turn that is used or given back makes room */
+        if (at != USEC_INFINITY) /* else the next place that is used or given back makes room */
                 timer_arm_earlier(e->pump, at);
         return false;
-}
-
-static bool request_is_confirmed(const CloudRequest *r) {
-        return !r->termination.confirm || r->termination.confirm(r->termination.userdata);
 }
 
 /* Of HttpGuard: the last door before the wire, and before each resend. */
 static bool request_may_send(void *userdata) {
         CloudRequest *r = userdata;
-        const HttpGuard *g = &r->termination.guard;
+        const HttpGuard *g = &r->reservation.guard;
 
-        r->unconfirmed = !request_is_confirmed(r);
-        return !r->unconfirmed && (!g->may_send || g->may_send(g->userdata));
+        r->unproved = !request_is_proved(r);
+        return !r->unproved && (!g->may_send || g->may_send(g->userdata));
 }
 
-/* A terminate in its turn. */
+/* It has its place. */
 static void request_send(CloudRequest *r) {
         CloudEngine *e = cloud_request_engine(r);
         CloudBatch *b;
 
-        r->call.operation = r->sends;
+        r->has_left = true;
         if (!request_may_send(r)) {
                 cloud_request_refuse(r, CLOUD_RETRY, strdup("lease lost"));
                 return;
         }
-        b = batch_new(e, true);
+        b = batch_new(e, r->call.operation);
         if (!b) {
                 cloud_request_refuse(r, CLOUD_RETRY, NULL);
                 return;
         }
-        b->reboot = r->sends == CLOUD_REBOOT;
-        if (e->terminate_rate.per_minute > 0) {
-                bool taken = token_bucket_take(&e->terminate_rate, loop_now(e->env->loop), NULL);
+        if (e->change_rate.per_minute > 0) {
+                bool taken = token_bucket_take(&e->change_rate, loop_now(e->env->loop), NULL);
 
                 assert(taken);
         }
@@ -258,63 +265,102 @@ static void request_send(CloudRequest *r) {
 }
 
 /* The request may be freed in here. */
-static void give_turn(CloudRequest *r) {
+static void request_ask(CloudRequest *r) {
+        r->until_usec = 0;
+        if (r->call.asked)
+                return;
+        r->call.asked = true;
+        r->reservation.prove(r->reservation.userdata);
+}
+
+/* The request may be freed in here. */
+static void give_place(CloudRequest *r) {
         CloudEngine *e = cloud_request_engine(r);
 
         if (request_is_refused(r))
                 return;
-        request_set_state(r, CLOUD_REQUEST_TURN);
-        r->turn_usec = loop_now(e->env->loop);
+        request_set_state(r, CLOUD_REQUEST_YOURS);
+        r->yours_usec = loop_now(e->env->loop);
         request_count(r, CLOUD_OK);
-        if (request_is_confirmed(r)) {
+        if (request_is_proved(r)) {
                 request_send(r);
                 return;
         }
-        timer_arm_earlier(e->pump, usec_add(r->turn_usec, CLOUD_TURN_USEC));
-        r->termination.awaits(r->termination.userdata);
+        timer_arm_earlier(e->pump, usec_add(r->yours_usec, CLOUD_PLACE_USEC));
+        request_ask(r);
 }
 
-static void take_back_turns(CloudEngine *e) {
+static void take_places_away(CloudEngine *e) {
         CloudRequest *r;
 
-        while ((r = LIST_ENTRY(e->turns.first, CloudRequest, node))) {
-                usec_t until = usec_add(r->turn_usec, CLOUD_TURN_USEC);
+        while ((r = LIST_ENTRY(e->yours.first, CloudRequest, node))) {
+                usec_t until = usec_add(r->yours_usec, CLOUD_PLACE_USEC);
 
                 if (loop_now(e->env->loop) < until) {
                         timer_arm_earlier(e->pump, until);
                         return;
                 }
-                request_set_state(r, CLOUD_REQUEST_PARKED);
+                request_set_state(r, CLOUD_REQUEST_LOST);
         }
 }
 
-void cloud_call_go_on(CloudCall *c) {
+/* One that waits for another place, and whose proof has lapsed meanwhile. NULL: none, and the pump comes again when there may be. */
+static CloudRequest *first_lapsed(CloudEngine *e) {
+        LIST_FOREACH (r, &e->changes, CloudRequest, node) {
+                if (!r->was_yours)
+                        break;
+                if (r->call.asked || r->until_usec == USEC_INFINITY)
+                        continue;
+                if (loop_now(e->env->loop) >= r->until_usec)
+                        return r;
+                timer_arm_earlier(e->pump, r->until_usec);
+        }
+        return NULL;
+}
+
+static void ask_again(CloudEngine *e) {
+        CloudRequest *r;
+
+        while ((r = first_lapsed(e)))
+                request_ask(r);
+}
+
+void cloud_call_send(CloudCall *c, usec_t until_usec) {
         CloudRequest *r = CONTAINER_OF(c, CloudRequest, call);
 
-        if (r->state == CLOUD_REQUEST_TURN && request_is_confirmed(r))
+        r->call.asked = false;
+        r->until_usec = until_usec;
+        if (r->state == CLOUD_REQUEST_YOURS && request_is_proved(r))
                 request_send(r);
-        else if (r->state == CLOUD_REQUEST_PARKED)
+        else if (r->state == CLOUD_REQUEST_LOST)
                 request_set_state(r, CLOUD_REQUEST_WAITING);
+        else if (r->state == CLOUD_REQUEST_WAITING)
+                timer_arm_earlier(cloud_request_engine(r)->pump, until_usec);
 }
 
-bool cloud_call_is_sent(const CloudCall *c) {
-        return CONTAINER_OF(c, CloudRequest, call)->state == CLOUD_REQUEST_SENT;
+bool cloud_call_hold(CloudCall *c) {
+        CloudRequest *r = CONTAINER_OF(c, CloudRequest, call);
+
+        r->until_usec = 0;
+        if (r->state == CLOUD_REQUEST_WAITING)
+                cloud_engine_pump(cloud_request_engine(r));
+        return r->state != CLOUD_REQUEST_SENT;
 }
 
-void cloud_engine_give_turns(CloudEngine *e) {
-        while (e->terminates.first && has_room_for_turn(e))
-                give_turn(LIST_ENTRY(e->terminates.first, CloudRequest, node));
+void cloud_engine_give_places(CloudEngine *e) {
+        while (e->changes.first && has_room_for_change(e))
+                give_place(LIST_ENTRY(e->changes.first, CloudRequest, node));
         cloud_engine_pump(e);
 }
 
 /* -- the pump --------------------------------------------------------------------------------- */
 
-static bool has_room_for_describe(CloudEngine *e) {
+static bool has_room_for_look(CloudEngine *e) {
         usec_t at;
 
         if (!has_place(e))
                 return false;
-        if (e->describe_rate.per_minute == 0 || token_bucket_has(&e->describe_rate, 1, loop_now(e->env->loop), &at))
+        if (e->look_rate.per_minute == 0 || token_bucket_has(&e->look_rate, 1, loop_now(e->env->loop), &at))
                 return true;
         timer_arm_earlier(e->pump, at);
         return false;
@@ -322,63 +368,68 @@ static bool has_room_for_describe(CloudEngine *e) {
 
 /* One goes on, the oldest that may. False: none may. */
 static bool pump_once(CloudEngine *e) {
-        CloudRequest *d = LIST_ENTRY(e->describes.first, CloudRequest, node);
-        CloudRequest *t = e->ops->prepare_turns ? NULL : LIST_ENTRY(e->terminates.first, CloudRequest, node);
+        CloudRequest *look = LIST_ENTRY(e->looks.first, CloudRequest, node);
+        CloudRequest *change = e->ops->prepare ? NULL : LIST_ENTRY(e->changes.first, CloudRequest, node);
 
-        if (d && !has_room_for_describe(e))
-                d = NULL;
-        if (t && !has_room_for_turn(e))
-                t = NULL;
-        if (!d && !t)
+        if (look && !has_room_for_look(e))
+                look = NULL;
+        if (change && !has_room_for_change(e))
+                change = NULL;
+        if (!look && !change)
                 return false;
-        if (t && (!d || t->number < d->number)) {
-                give_turn(t);
+        if (change && (!look || change->number < look->number)) {
+                give_place(change);
                 return true;
         }
-        if (e->describe_rate.per_minute > 0)
-                (void) token_bucket_take(&e->describe_rate, loop_now(e->env->loop), NULL);
-        send_describes(e);
+        if (e->look_rate.per_minute > 0)
+                (void) token_bucket_take(&e->look_rate, loop_now(e->env->loop), NULL);
+        send_looks(e);
         return true;
 }
 
 static void on_pump(Timer *timer, void *userdata) {
         CloudEngine *e = userdata;
 
-        take_back_turns(e);
-        if ((e->describes.first || e->terminates.first) && (!e->ops->is_ready || e->ops->is_ready(e))) {
+        take_places_away(e);
+        ask_again(e);
+        if ((e->looks.first || e->changes.first) && (!e->ops->is_ready || e->ops->is_ready(e))) {
                 while (pump_once(e))
                         ;
-                if (e->ops->prepare_turns && e->terminates.first && has_room_for_turn(e))
-                        e->ops->prepare_turns(e);
+                if (e->ops->prepare && e->changes.first && has_room_for_change(e))
+                        e->ops->prepare(e);
         }
         finish_refused(e);
 }
 
 /* -- operations ------------------------------------------------------------------------------- */
 
-static int request_new(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudOperation operation,
-                       CloudCall **ret) {
+bool cloud_provider_has(const CloudProvider *p, CloudOperation o) {
+        return o == CLOUD_DESCRIBE || o == CLOUD_TERMINATE || (p->ops->operations & (1u << o)) != 0;
+}
+
+int cloud_reserve(CloudProvider *p, const CloudReservation *o, CloudCall **ret) {
+        static const CloudMachine none = { .provider_id = "" };
+        bool changes = cloud_operation_changes(o->operation);
         CloudEngine *e = engine_of(p);
         CloudRequest *r;
 
-        assert(machine->provider_id && t->done && ret);
+        assert(o->done && ret && (changes ? o->op_id != NULL : !o->prove));
+        if (!cloud_provider_has(p, o->operation))
+                return -EOPNOTSUPP;
         r = new0(CloudRequest, 1);
         if (!r)
                 return -ENOMEM;
         e->n_requests++;
-        r->call = (CloudCall){ .provider = p, .operation = operation };
-        r->terminate = operation == CLOUD_TERMINATE || operation == CLOUD_REBOOT;
-        r->sends = operation;
-        if (r->terminate)
-                r->call.operation = CLOUD_TURN;
+        r->call = (CloudCall){ .provider = p, .operation = o->operation };
         r->number = e->n_made++;
-        r->termination = *t;
-        r->termination.op_id = r->termination.pool = NULL;
+        r->reservation = *o;
+        r->reservation.op_id = r->reservation.pool = NULL;
+        r->until_usec = o->prove ? 0 : USEC_INFINITY;
         r->guard = (HttpGuard){ request_may_send, r };
-        r->machine = cloud_machine_copy(machine);
-        r->shown_id = operation == CLOUD_LIST ? strdup("all instances") : str_sanitize(machine->provider_id, 256);
-        if (!r->machine || !r->shown_id || free_and_strdup((char **) &r->termination.op_id, t->op_id) < 0 ||
-            free_and_strdup((char **) &r->termination.pool, t->pool) < 0) {
+        r->machine = cloud_machine_copy(o->machine ? o->machine : &none);
+        r->shown_id = o->machine ? str_sanitize(o->machine->provider_id, 256) : strdup("all instances");
+        if (!r->machine || !r->shown_id || free_and_strdup((char **) &r->reservation.op_id, o->op_id) < 0 ||
+            free_and_strdup((char **) &r->reservation.pool, o->pool) < 0) {
                 cloud_call_free(&r->call);
                 return -ENOMEM;
         }
@@ -386,28 +437,6 @@ static int request_new(CloudProvider *p, const CloudMachine *machine, const Clou
                 request_set_state(r, CLOUD_REQUEST_WAITING);
         *ret = &r->call;
         return 0;
-}
-
-int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret) {
-        return request_new(p, machine, &(CloudTermination){ .done = done, .userdata = userdata }, CLOUD_DESCRIBE, ret);
-}
-
-int cloud_list(CloudProvider *p, cloud_done_t done, void *userdata, CloudCall **ret) {
-        if (!p->ops->lists)
-                return -EOPNOTSUPP;
-        assert(engine_of(p)->ops->describes_at_once == 1);
-        return request_new(p, &(CloudMachine){ .provider_id = "" },
-                           &(CloudTermination){ .done = done, .userdata = userdata }, CLOUD_LIST, ret);
-}
-
-int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret) {
-        assert(t->op_id && (!t->confirm || t->awaits));
-        return request_new(p, machine, t, CLOUD_TERMINATE, ret);
-}
-
-int cloud_reboot(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret) {
-        assert(t->op_id && (!t->confirm || t->awaits));
-        return p->ops->reboots ? request_new(p, machine, t, CLOUD_REBOOT, ret) : -EOPNOTSUPP;
 }
 
 CloudCall *cloud_call_free(CloudCall *call) {
@@ -425,8 +454,8 @@ CloudCall *cloud_call_free(CloudCall *call) {
         engine_of(call->provider)->n_requests--;
         cloud_machine_free(r->machine);
         free(r->shown_id);
-        free((char *) r->termination.op_id);
-        free((char *) r->termination.pool);
+        free((char *) r->reservation.op_id);
+        free((char *) r->reservation.pool);
         free(r->refusal_message);
         free(r);
         return NULL;

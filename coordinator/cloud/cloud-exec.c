@@ -299,8 +299,8 @@ static int make_input(ExecBatch *b, const CloudRequest *c) {
         json_open_object(w, NULL);
         json_add_int64(w, "version", PROTOCOL_VERSION);
         json_add_string(w, "op", operation(c));
-        json_add_string(w, "opId", c->termination.op_id);
-        json_add_string(w, "pool", isempty(c->termination.pool) ? NULL : c->termination.pool);
+        json_add_string(w, "opId", c->reservation.op_id);
+        json_add_string(w, "pool", isempty(c->reservation.pool) ? NULL : c->reservation.pool);
         json_add_string(w, "providerID", *c->machine->provider_id ? c->machine->provider_id : NULL);
         add_node(w, c->machine);
         json_close_object(w);
@@ -377,8 +377,7 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .takes_names = true,
-        .reboots = true,
-        .lists = true,
+        .operations = 1u << CLOUD_REBOOT | 1u << CLOUD_LIST,
         .free = exec_free,
 };
 
@@ -423,7 +422,7 @@ int cloud_exec_new(Env *env, const CloudConfig *config, CloudProvider **ret, con
         if (!p)
                 return -ENOMEM;
         p->engine.places_max = CLOUD_EXEC_RUNNING_MAX;
-        p->engine.turns_max = CLOUD_EXEC_TURNS_MAX;
+        p->engine.places_of_changes_max = CLOUD_EXEC_CHANGES_MAX;
         r = cloud_engine_init(&p->engine, env, &exec_ops, &exec_engine_ops);
         if (r >= 0)
                 r = provider_fill(p, config);

@@ -80,8 +80,8 @@
  * vesper.sh/TerminationBlocked.
  *
  * A run may take 60 seconds; then its process group is killed. At most 16 run at a time, the others wait in
- * order; a machine whose turn to end has come keeps one of the 16 places for its terminate, at most 12 do so at a time,
- * for at most 10 s each. The environment is empty but for PATH (default
+ * order; what changes something keeps its place while vesper looks at the node once more, at most 12 do so at a time, for at most
+ * 10 s each. The environment is empty but for PATH (default
  * /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin), HOME, and LANG (default C.UTF-8): secrets
  * belong into files that the command reads.
  */
@@ -89,6 +89,6 @@
 #include "cloud.h"
 
 #define CLOUD_EXEC_RUNNING_MAX 16u
-#define CLOUD_EXEC_TURNS_MAX 12u /* looks go on, whatever those who have their turn wait for */
+#define CLOUD_EXEC_CHANGES_MAX 12u /* looks go on, whatever those who have a place wait for */
 
 int cloud_exec_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);

@@ -16,9 +16,9 @@
  * the cloud's own record of the instance leads to that name. One that does not hands over all that is known of the Node
  * and leaves the proof to whoever ends the machine (cloud-exec.h).
  *
- * A machine is ended by one call, for what speaks for its end must not grow old in here: cloud_terminate() waits for
- * whatever stands before a request (the region, keys, the cloud's rate, room for one more child). When its turn has come
- * its owner is asked to confirm, and only then the request leaves, at once.
+ * Every operation is a reservation. It waits for whatever stands before a request (the region, keys, the cloud's rate, room for
+ * one more child). A question leaves as soon as it has its place. What changes something must not leave by what was seen long ago:
+ * when the place is its owner's, he proves that the request may leave as things are now, and sends it, or gives the place back.
  */
 
 #include "env.h"
@@ -54,7 +54,7 @@ const char *cloud_outcome_to_string(CloudOutcome o);
 
 typedef enum CloudOperation {
         CLOUD_DESCRIBE,
-        CLOUD_TURN,
+        CLOUD_TURN, /* of the metrics: the place of one that changes something */
         CLOUD_TERMINATE,
         CLOUD_REBOOT,
         CLOUD_LIST,
@@ -111,25 +111,24 @@ typedef void (*cloud_done_t)(const CloudResult *result, void *userdata);
 typedef struct CloudProvider CloudProvider;
 typedef struct CloudCall CloudCall;
 
-/* What a terminate needs, or a reboot. Texts are copied. */
-typedef struct CloudTermination {
-        const char *op_id; /* stable over retries of one termination, so that a call that lands twice does its work once */
+/* Texts are copied. */
+typedef struct CloudReservation {
+        CloudOperation operation;
+        const CloudMachine *machine; /* list: not used */
+        const char *op_id; /* of what changes something: stable over retries, so that a call that lands twice does its work once */
         const char *pool;  /* NULL: not known */
         /* Nothing leaves (and no child is started) once may_send says no: CLOUD_RETRY, message "lease lost". */
         HttpGuard guard;
-        /* May the machine be ended, as things are now? Asked when the turn has come, when the request is about to leave, and
-         * each time it leaves again (refused keys, a wrong clock). Pure: no call may be touched in here. No at the wire:
-         * CLOUD_RETRY. NULL: always. */
-        bool (*confirm)(void *userdata);
-        /* The turn has come, and confirm said no: find out, then cloud_call_go_on(). A turn keeps others from theirs, so it
-         * is given back after CLOUD_TURN_USEC; the call stays, costs nothing, and goes before all others when its owner
-         * lets it go on. The call may be freed in here. Needed with confirm. */
-        void (*awaits)(void *userdata);
+        /* The place is yours: prove, then cloud_call_send(), or give the place back by cloud_call_free(), in here or later. A
+         * place keeps others from theirs: after CLOUD_PLACE_USEC it is taken away. The call stays, costs nothing, and has the
+         * next place as soon as it is sent. Called once, and again when what was said has lapsed before there was a place. NULL:
+         * it is sent at once. Always of what needs no proof (describe, list). */
+        void (*prove)(void *userdata);
         cloud_done_t done;
         void *userdata;
-} CloudTermination;
+} CloudReservation;
 
-#define CLOUD_TURN_USEC (10 * USEC_PER_SEC)
+#define CLOUD_PLACE_USEC (10 * USEC_PER_SEC)
 
 typedef struct CloudProviderOps {
         const char *name; /* "ec2" */
@@ -139,10 +138,7 @@ typedef struct CloudProviderOps {
         bool proves_identity;
         /* A machine may be named by its Node's name alone (MACHINE_ID_BY_NAME of marks.h). */
         bool takes_names;
-        /* It can reboot a machine: cloud_reboot(). */
-        bool reboots;
-        /* It can say which instances are its own: cloud_list(). */
-        bool lists;
+        unsigned operations; /* 1 << CloudOperation: those that it has besides describe and terminate */
         void (*free)(CloudProvider *p);
 } CloudProviderOps;
 
@@ -159,7 +155,8 @@ struct CloudProvider {
 };
 struct CloudCall {
         CloudProvider *provider;
-        CloudOperation operation; /* of a terminate or reboot: TURN until it is sent */
+        CloudOperation operation;
+        bool asked; /* its owner proves: CloudReservation.prove */
 };
 
 typedef struct CloudConfig {
@@ -188,21 +185,29 @@ void cloud_provider_set_witness(CloudProvider *p, cloud_witness_t witness, void 
 /* For providers: the next one, after the last the first; NULL: there is none. */
 const char *cloud_provider_next_witness(CloudProvider *p);
 
-/* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`. */
-int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-/* All instances that are the provider's own, the whole list or none of it. CLOUD_INVALID with code CLOUD_UNSUPPORTED: it never
- * will. -EOPNOTSUPP: neither will this provider. */
+/* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`.
+ * -EOPNOTSUPP: this provider has no such operation; -ENOMEM.
+ *
+ *   describe    of several machines in one request, where the cloud takes that
+ *   list        all instances that are the provider's own, the whole list or none of it. CLOUD_INVALID with code
+ *               CLOUD_UNSUPPORTED: it never will
+ *   terminate   one after the other within the cloud's rate, first come, first served
+ *   reboot      in the same line: the machine is rebooted where it is, or moved with it. CLOUD_OK: the cloud has taken it. Not
+ *               idempotent: who asks twice reboots twice */
 #define CLOUD_UNSUPPORTED "unsupported"
-int cloud_list(CloudProvider *p, cloud_done_t done, void *userdata, CloudCall **ret);
-/* One after the other within the cloud's rate, first come, first served. */
-int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret);
-/* The machine is rebooted where it is, or moved with it: by turns, confirmed and sent as a terminate is. CLOUD_OK: the cloud has taken
- * it. Not idempotent: who asks twice reboots twice. -EOPNOTSUPP: not by this provider. */
-int cloud_reboot(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret);
-/* Of a terminate or reboot: what its confirm says is another than before. Whether the request leaves now, or when there is a turn
- * again, its owner is told by nothing but `awaits` and `done`. No callback comes inside. */
-void cloud_call_go_on(CloudCall *c);
-/* Of a terminate or reboot: the request may have left; what is freed now may have its effect. */
-bool cloud_call_is_sent(const CloudCall *c);
+int cloud_reserve(CloudProvider *p, const CloudReservation *reservation, CloudCall **ret);
+bool cloud_provider_has(const CloudProvider *p, CloudOperation o);
+static inline int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret) {
+        return cloud_reserve(p,
+                             &(CloudReservation){ .operation = CLOUD_DESCRIBE, .machine = machine, .done = done, .userdata = userdata },
+                             ret);
+}
+/* A reservation whose owner has proved that it may leave: now, or if the place was taken away, with the next one. On its way it
+ * may still have to wait for a connection or for new keys: nothing leaves, nor leaves again, after until_usec (loop_now()), but
+ * CLOUD_RETRY is told. USEC_INFINITY: whatever happens meanwhile. No callback comes inside. */
+void cloud_call_send(CloudCall *c, usec_t until_usec);
+/* What was proved does not hold any more: nothing leaves from here on. False: it may have left. True: its owner is asked again
+ * when there is a place. */
+bool cloud_call_hold(CloudCall *c);
 CloudCall *cloud_call_free(CloudCall *c);
 DEFINE_FREEP(CloudCall, cloud_call_free);

@@ -36,12 +36,12 @@ typedef struct CloudReboot {
         CloudReboots *owner;
         char *node, *uid, *id, *event, *key;
         MachineEnd *machine; /* it is being proved whose it is; never told to end */
-        CloudCall *cloud;    /* waits for its turn, or is on its way */
+        CloudCall *cloud;    /* waits for its place, or is on its way */
         KubeCall *call;      /* the read of the Node, or the mark */
         bool marking;        /* the mark was sent, and nobody said what became of it */
         bool marked;         /* it stands, and is ours: the cloud has not been told yet, or has refused */
         bool over;           /* the cloud took it, or may have */
-        usec_t confirmed_until_usec, again_usec; /* loop_now() */
+        usec_t again_usec;   /* loop_now() */
         Backoff backoff;
         char *told;
 } CloudReboot;
@@ -185,7 +185,6 @@ static void end_attempt(CloudReboot *x, usec_t pause_usec) {
         x->cloud = cloud_call_free(x->cloud);
         x->call = kube_call_free(x->call);
         x->machine = machine_end_free(x->machine);
-        x->confirmed_until_usec = 0;
         x->again_usec = usec_add(now_of(x), pause_usec);
         (void) work_queue_add_at(x->owner->queue, x->key, x->again_usec);
 }
@@ -217,13 +216,6 @@ static void on_rebooted(const CloudResult *result, void *userdata) {
         x->cloud = cloud_call_free(x->cloud);
 }
 
-/* Pure: what was read of the Node last lets it leave. */
-static bool is_confirmed(void *userdata) {
-        const CloudReboot *x = userdata;
-
-        return x->marked && now_of(x) < x->confirmed_until_usec;
-}
-
 static void send_now(CloudReboot *x) {
         x->marked = true;
         x->marking = false;
@@ -231,8 +223,7 @@ static void send_now(CloudReboot *x) {
                 end_attempt(x, AGAIN_USEC);
                 return;
         }
-        x->confirmed_until_usec = usec_add(now_of(x), CONFIRMED_USEC);
-        cloud_call_go_on(x->cloud);
+        cloud_call_send(x->cloud, usec_add(now_of(x), CONFIRMED_USEC));
 }
 
 static void on_marked(const KubeReply *reply, void *userdata) {
@@ -279,7 +270,7 @@ static int on_read_item(const char *item, size_t size, void *userdata) {
         return r;
 }
 
-/* By a consistent list of this one Node, in its turn. */
+/* By a consistent list of this one Node, in its place. */
 static void on_read(const KubeReply *reply, void *userdata) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         _cleanup_(reboot_case_done) RebootCase c = { 0 };
@@ -308,31 +299,29 @@ static void on_read(const KubeReply *reply, void *userdata) {
                 end_attempt(x, AGAIN_USEC);
 }
 
-static void on_awaits(void *userdata) {
+static void on_asked(void *userdata) {
         CloudReboot *x = userdata;
         const KubeTarget target = { .kind = &kube_node_kind };
         const KubeCallOptions options = { .timeout_usec = CALL_TIMEOUT_USEC };
         _cleanup_free_ char *selector = strf("metadata.name=%s", x->node);
         const KubeListOptions list = { .field_selector = selector };
 
-        if (x->call)
-                return;
         if (!selector || kube_list(x->owner->context->client, &target, &list, &options, on_read, x, &x->call) < 0)
                 end_attempt(x, AGAIN_USEC);
 }
 
-static void ask_for_turn(CloudReboot *x, const MachineFacts *facts, const char *pool) {
-        const CloudTermination t = { .op_id = x->id,
-                                     .pool = pool,
-                                     .guard = x->owner->context->guard,
-                                     .confirm = is_confirmed,
-                                     .awaits = on_awaits,
-                                     .done = on_rebooted,
-                                     .userdata = x };
+static void reserve(CloudReboot *x, const MachineFacts *facts, const char *pool) {
+        const CloudReservation reservation = { .operation = CLOUD_REBOOT,
+                                               .machine = &facts->machine,
+                                               .op_id = x->id,
+                                               .pool = pool,
+                                               .guard = x->owner->context->guard,
+                                               .prove = on_asked,
+                                               .done = on_rebooted,
+                                               .userdata = x };
         int r;
 
-        x->confirmed_until_usec = 0;
-        r = cloud_reboot(facts->provider, &facts->machine, &t, &x->cloud);
+        r = cloud_reserve(facts->provider, &reservation, &x->cloud);
         if (r == -EOPNOTSUPP)
                 attempt_failed(x, "its provider cannot reboot machines", 0);
         else if (r < 0)
@@ -447,7 +436,7 @@ static void proceed(CloudReboot *x, const KubeNode *n) {
                 return;
         }
         x->machine = machine_end_free(x->machine);
-        ask_for_turn(x, &facts, pool ? pool->object.meta.name : NULL);
+        reserve(x, &facts, pool ? pool->object.meta.name : NULL);
 }
 
 /* -- one node ------------------------------------------------------------------------------------------- */
@@ -504,8 +493,8 @@ void cloud_reboots_see_node(CloudReboots *c, const char *name, const KubeNode *n
         case CLOUD_REBOOT_NONE:
                 return;
         case CLOUD_REBOOT_WAITS: /* what has not left this host yet reads the Node once more */
-                if (x)
-                        x->confirmed_until_usec = 0;
+                if (x && x->cloud)
+                        (void) cloud_call_hold(x->cloud);
                 return;
         case CLOUD_REBOOT_SENT:
                 if (x)

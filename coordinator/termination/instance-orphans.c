@@ -176,7 +176,7 @@ int instance_orphans_new(const TerminationContext *context, WorkQueue *queue, In
         o->env = context->env;
         o->queue = queue;
         for (size_t i = 0; i < context->cloud->n_providers && r >= 0; i++)
-                if (context->cloud->providers[i]->ops->lists)
+                if (cloud_provider_has(context->cloud->providers[i], CLOUD_LIST))
                         r = lister_add(o, context->cloud->providers[i]);
         if (r < 0)
                 return r;
@@ -298,7 +298,7 @@ void instance_orphans_reconcile(InstanceOrphans *o) {
 
                         if (l->call || l->is_off)
                                 continue;
-                        r = cloud_list(l->provider, on_listed, l, &l->call);
+                        r = cloud_reserve(l->provider, &(CloudReservation){ .operation = CLOUD_LIST, .done = on_listed, .userdata = l }, &l->call);
                         if (r < 0)
                                 log_warning_errno(o->env->log, r,
                                                   "Failed to ask provider %s for its instances: %m",

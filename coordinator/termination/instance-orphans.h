@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Instances that nobody knows: a provider lists one as its own (cloud_list()), and neither a Node nor a
+ * Instances that nobody knows: a provider lists one as its own (CLOUD_LIST), and neither a Node nor a
  * NodeClaim names it in spec.providerID. A Node and its claim that were both torn away leave one behind,
  * and so does a machine that never joined.
  *

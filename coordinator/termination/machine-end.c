@@ -18,10 +18,7 @@ typedef enum MachineStep {
         MACHINE_STEP_DESCRIBED,   /* the last describe has been answered, and needs no second one */
         /* It is to end: from here on. */
         MACHINE_STEP_PROVING,  /* a describe under way that is to prove whose it is */
-        /* A terminate is under way, from here to CONFIRMED. */
-        MACHINE_STEP_WAITING,   /* for its turn */
-        MACHINE_STEP_ASKING,    /* its turn has come: the owner is asked to confirm */
-        MACHINE_STEP_CONFIRMED, /* it leaves at once, or as soon as there is a turn again, or is on its way */
+        MACHINE_STEP_RESERVED, /* a terminate is reserved, or on its way */
         MACHINE_STEP_ACCEPTED,  /* the next describe, or terminate, is due by the timer */
         MACHINE_STEP_WATCHING,  /* accepted, and a describe is under way */
         MACHINE_STEP_RETRYING,  /* from the beginning, by the timer */
@@ -32,17 +29,15 @@ typedef enum MachineStep {
 #define TO(s) (1u << MACHINE_STEP_##s)
 
 static const unsigned edges[_MACHINE_STEP_MAX] = {
-        [MACHINE_STEP_IDLE] = TO(DESCRIBING) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_DESCRIBING] = TO(DESCRIBED) | TO(DESCRIBE_DUE) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_DESCRIBE_DUE] = TO(DESCRIBING) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_DESCRIBED] = TO(DESCRIBING) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_PROVING] = TO(WAITING) | TO(RETRYING) | TO(OVER) | TO(IDLE),
-        [MACHINE_STEP_WAITING] = TO(ASKING) | TO(RETRYING) | TO(IDLE),
-        [MACHINE_STEP_ASKING] = TO(CONFIRMED) | TO(RETRYING) | TO(IDLE),
-        [MACHINE_STEP_CONFIRMED] = TO(ASKING) | TO(ACCEPTED) | TO(RETRYING) | TO(OVER) | TO(IDLE),
-        [MACHINE_STEP_ACCEPTED] = TO(WATCHING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_IDLE] = TO(DESCRIBING) | TO(PROVING) | TO(RESERVED),
+        [MACHINE_STEP_DESCRIBING] = TO(DESCRIBED) | TO(DESCRIBE_DUE) | TO(PROVING) | TO(RESERVED),
+        [MACHINE_STEP_DESCRIBE_DUE] = TO(DESCRIBING) | TO(PROVING) | TO(RESERVED),
+        [MACHINE_STEP_DESCRIBED] = TO(DESCRIBING) | TO(PROVING) | TO(RESERVED),
+        [MACHINE_STEP_PROVING] = TO(RESERVED) | TO(RETRYING) | TO(OVER) | TO(IDLE),
+        [MACHINE_STEP_RESERVED] = TO(ACCEPTED) | TO(RETRYING) | TO(OVER) | TO(IDLE),
+        [MACHINE_STEP_ACCEPTED] = TO(WATCHING) | TO(PROVING) | TO(RESERVED),
         [MACHINE_STEP_WATCHING] = TO(ACCEPTED) | TO(OVER),
-        [MACHINE_STEP_RETRYING] = TO(PROVING) | TO(WAITING) | TO(IDLE),
+        [MACHINE_STEP_RETRYING] = TO(PROVING) | TO(RESERVED) | TO(IDLE),
 };
 
 /* What says that the providerID is that of this Node's instance, besides a pool that believes providerIDs. */
@@ -62,7 +57,7 @@ struct MachineEnd {
         machine_changed_t changed;
         void *userdata;
         MachineStep step;
-        CloudCall *call; /* DESCRIBING, PROVING, WATCHING: describe; WAITING, ASKING, CONFIRMED: terminate */
+        CloudCall *call; /* DESCRIBING, PROVING, WATCHING: describe; RESERVED: terminate */
         Timer *timer;
         MachineState state;
         bool off; /* PRESENT: the last answer says that it is shut off */
@@ -70,7 +65,6 @@ struct MachineEnd {
         bool trusted;        /* a setting: its pool believes providerIDs */
         usec_t asked_usec;   /* when the describe under way was begun */
         usec_t missing_usec; /* since when describes do not find it, and it is old enough; 0: it was found */
-        usec_t confirmed_until_usec; /* CONFIRMED: nothing leaves later */
         usec_t accepted_usec;        /* ACCEPTED, WATCHING: when */
         char *problem;
         const char *problem_reason;
@@ -130,13 +124,10 @@ MachineEnd *machine_end_free(MachineEnd *m) {
         return NULL;
 }
 
-/* The only writer of the step: what the old one waited for is dropped, but a terminate goes on while it is asked for. */
+/* The only writer of the step: what the old one waited for is dropped. */
 static void machine_set_step(MachineEnd *m, MachineStep to) {
-        bool keeps_call = to == MACHINE_STEP_ASKING || to == MACHINE_STEP_CONFIRMED;
-
         assert(edges[m->step] & (1u << to));
-        if (!keeps_call)
-                m->call = cloud_call_free(m->call);
+        m->call = cloud_call_free(m->call);
         timer_disarm(m->timer);
         m->step = to;
 }
@@ -204,14 +195,6 @@ bool machine_end_is_proved_anew(const MachineEnd *m) {
         return !m->provider->ops->proves_identity || m->proof == MACHINE_PROOF_NAMED || m->trusted;
 }
 
-/* A terminate is under way, and has not been sent. One that has been sent does not leave (again) from here on: between
- * here and the wire lie a connection and, where the cloud refuses the keys, new ones. */
-static bool machine_takes_back_terminate(MachineEnd *m) {
-        m->confirmed_until_usec = 0;
-        return m->step == MACHINE_STEP_WAITING || m->step == MACHINE_STEP_ASKING ||
-               (m->step == MACHINE_STEP_CONFIRMED && !cloud_call_is_sent(m->call));
-}
-
 void machine_end_trust(MachineEnd *m, bool trusted) {
         bool now = trusted && !m->trusted, not_any_more = m->trusted && !trusted;
 
@@ -219,7 +202,8 @@ void machine_end_trust(MachineEnd *m, bool trusted) {
         if (now && m->step == MACHINE_STEP_RETRYING && streq_ptr(m->problem_reason, "IdentityUnproved"))
                 timer_arm_in(m->timer, 0);
         /* The describe that led here may have counted for nothing but that. */
-        else if (not_any_more && m->provider->ops->proves_identity && machine_takes_back_terminate(m))
+        else if (not_any_more && m->provider->ops->proves_identity && m->step == MACHINE_STEP_RESERVED &&
+                 cloud_call_hold(m->call))
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, 0);
 }
 
@@ -341,7 +325,7 @@ void machine_end_describe(MachineEnd *m) {
 
 /* -- ending --------------------------------------------------------------------------------------------- */
 
-static void machine_send(MachineEnd *m);
+static void machine_reserve(MachineEnd *m);
 
 /* Where the second describe decides it comes when that is due, and else by the backoff. */
 static usec_t next_describe_delay(MachineEnd *m, const CloudResult *result) {
@@ -360,7 +344,7 @@ static void on_proved(const CloudResult *result, void *userdata) {
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
         else if (m->state == MACHINE_PRESENT && ours)
-                machine_send(m);
+                machine_reserve(m);
         else
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, next_describe_delay(m, result));
         m->changed(m, m->userdata);
@@ -369,7 +353,7 @@ static void on_proved(const CloudResult *result, void *userdata) {
 /* The first step of a termination, and of each repetition. */
 static void machine_begin_to_end(MachineEnd *m) {
         if (!m->provider->ops->proves_identity) {
-                machine_send(m);
+                machine_reserve(m);
                 return;
         }
         machine_set_step(m, MACHINE_STEP_PROVING);
@@ -419,44 +403,30 @@ static void on_terminated(const CloudResult *result, void *userdata) {
         m->changed(m, m->userdata);
 }
 
-/* Of CloudTermination. */
-static bool is_confirmed(void *userdata) {
-        const MachineEnd *m = userdata;
-
-        return m->step == MACHINE_STEP_CONFIRMED && loop_now(m->env->loop) <= m->confirmed_until_usec;
-}
-
-static void on_awaits(void *userdata) {
+static void on_asked(void *userdata) {
         MachineEnd *m = userdata;
 
-        if (m->step == MACHINE_STEP_ASKING) /* it has lost a turn, and now it has another; the owner knows */
-                return;
-        machine_set_step(m, MACHINE_STEP_ASKING);
         m->changed(m, m->userdata);
 }
 
-static void machine_send(MachineEnd *m) {
-        const CloudTermination t = { .op_id = m->op_id,
-                                     .pool = m->pool,
-                                     .guard = m->guard,
-                                     .confirm = is_confirmed,
-                                     .awaits = on_awaits,
-                                     .done = on_terminated,
-                                     .userdata = m };
+static void machine_reserve(MachineEnd *m) {
+        const CloudReservation reservation = { .operation = CLOUD_TERMINATE,
+                                               .machine = m->machine,
+                                               .op_id = m->op_id,
+                                               .pool = m->pool,
+                                               .guard = m->guard,
+                                               .prove = on_asked,
+                                               .done = on_terminated,
+                                               .userdata = m };
 
-        machine_set_step(m, MACHINE_STEP_WAITING);
-        if (cloud_terminate(m->provider, m->machine, &t, &m->call) < 0)
+        machine_set_step(m, MACHINE_STEP_RESERVED);
+        if (cloud_reserve(m->provider, &reservation, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
 
 void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
-        if (m->step != MACHINE_STEP_ASKING)
-                return;
-        m->confirmed_until_usec = until_usec;
-        machine_set_step(m, MACHINE_STEP_CONFIRMED);
-        if (until_usec != USEC_INFINITY)
-                timer_arm_in(m->timer, usec_sub(until_usec, loop_now(m->env->loop)));
-        cloud_call_go_on(m->call);
+        if (machine_end_asks(m))
+                cloud_call_send(m->call, until_usec);
 }
 
 static void on_timer(Timer *t, void *userdata) {
@@ -476,17 +446,11 @@ static void on_timer(Timer *t, void *userdata) {
         case MACHINE_STEP_RETRYING:
                 machine_begin_to_end(m);
                 return;
-        /* The owner is asked again while he waits for another turn: when it comes, his answer is there, or not far. */
-        case MACHINE_STEP_CONFIRMED:
-                if (!cloud_call_is_sent(m->call))
-                        on_awaits(m);
-                return;
         case MACHINE_STEP_IDLE:
         case MACHINE_STEP_DESCRIBING:
         case MACHINE_STEP_DESCRIBED:
         case MACHINE_STEP_PROVING:
-        case MACHINE_STEP_WAITING:
-        case MACHINE_STEP_ASKING:
+        case MACHINE_STEP_RESERVED:
         case MACHINE_STEP_WATCHING:
         case MACHINE_STEP_OVER:
         case _MACHINE_STEP_MAX:
@@ -505,7 +469,7 @@ void machine_end_terminate(MachineEnd *m) {
 }
 
 bool machine_end_asks(const MachineEnd *m) {
-        return m->step == MACHINE_STEP_ASKING;
+        return m->step == MACHINE_STEP_RESERVED && m->call->asked;
 }
 
 bool machine_end_hold(MachineEnd *m) {
@@ -515,10 +479,8 @@ bool machine_end_hold(MachineEnd *m) {
         case MACHINE_STEP_DESCRIBE_DUE:
         case MACHINE_STEP_DESCRIBED:
                 return true;
-        case MACHINE_STEP_WAITING:
-        case MACHINE_STEP_ASKING:
-        case MACHINE_STEP_CONFIRMED:
-                if (!machine_takes_back_terminate(m))
+        case MACHINE_STEP_RESERVED:
+                if (!cloud_call_hold(m->call))
                         return false;
                 machine_set_step(m, MACHINE_STEP_IDLE);
                 return true;
@@ -563,9 +525,7 @@ static const char *const step_names[_MACHINE_STEP_MAX] = {
         [MACHINE_STEP_DESCRIBE_DUE] = "a describe is due",
         [MACHINE_STEP_DESCRIBED] = "described",
         [MACHINE_STEP_PROVING] = "proving",
-        [MACHINE_STEP_WAITING] = "waiting for its turn",
-        [MACHINE_STEP_ASKING] = "asking its owner",
-        [MACHINE_STEP_CONFIRMED] = "confirmed",
+        [MACHINE_STEP_RESERVED] = "reserved",
         [MACHINE_STEP_ACCEPTED] = "accepted",
         [MACHINE_STEP_WATCHING] = "accepted, describing",
         [MACHINE_STEP_RETRYING] = "retrying",
@@ -573,9 +533,8 @@ static const char *const step_names[_MACHINE_STEP_MAX] = {
 };
 
 bool machine_end_will_report(const MachineEnd *m) {
-        return m->step != MACHINE_STEP_IDLE && m->step != MACHINE_STEP_DESCRIBED &&
-                m->step != MACHINE_STEP_ASKING &&
-               m->step != MACHINE_STEP_OVER;
+        return m->step != MACHINE_STEP_IDLE && m->step != MACHINE_STEP_DESCRIBED && m->step != MACHINE_STEP_OVER &&
+               !machine_end_asks(m);
 }
 
 void machine_end_next_wakeup(const MachineEnd *m, Wakeups *w) {

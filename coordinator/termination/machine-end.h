@@ -16,9 +16,9 @@
  * 10 minutes may only not be visible yet: that says nothing.
  *
  *   describe    one question to the cloud; where a second one is needed, it follows
- *   terminate   prove whose machine it is, then one call to the provider, which waits for its turn, asks the owner to confirm, and
- *               leaves at once; once accepted, describe until the machine cannot come back. An answer without error is
- *               an acceptance, whatever state it tells; a state that it tells counts at once
+ *   terminate   prove whose machine it is, reserve a place at the provider, have the owner prove that the machine may go as things
+ *               are now, send; once accepted, describe until the machine cannot come back. An answer without error is an
+ *               acceptance, whatever state it tells; a state that it tells counts at once
  *
  *   IDLE, DESCRIBED --describe--> DESCRIBING --answer--> DESCRIBED, or DESCRIBE_DUE --10 s--> DESCRIBING
  *     |
@@ -26,21 +26,16 @@
  *   PROVING --ends already--> OVER
  *     |
  *     v it is there, and the Node's
- *   WAITING --its turn has come--> ASKING --the owner confirms--> CONFIRMED --accepted--> ACCEPTED <--answer-- WATCHING
- *     ^                              ^                             |  |  |                     |                ^  |
- *     |                              +--5 s, and no turn yet-------+  |  |                     +--after a while-+  |
- *     |                                                               |  |                                         |
- *   RETRYING <--refused, failed---------------------------------------+  +--ends--> OVER <----------ends-----------+
+ *   RESERVED --the owner confirms, it is accepted--> ACCEPTED <--answer, after a while--> WATCHING --ends--> OVER
+ *     |
+ *     +--refused, failed--> RETRYING
  *
- *   From RETRYING after a while, from ACCEPTED a minute after it was accepted and while it still stands, it
- *   begins again with PROVING. Not proved, no turn: to RETRYING. hold() leads from PROVING, WAITING, ASKING, RETRYING,
- *   and from CONFIRMED until the request is sent, back to IDLE. Providers that prove nothing have no PROVING.
+ *   From RETRYING after a while, from ACCEPTED a minute after it was accepted and while it still stands, it begins again with
+ *   PROVING. Not proved: to RETRYING. hold() leads from PROVING, RETRYING, and from RESERVED until the request is sent, back to
+ *   IDLE. Providers that prove nothing have no PROVING.
  *
- * A turn may take long (a cloud's rate, no credentials), so the owner is asked when it has come: what he saw before may not
- * be so any more. Nor does what he confirms last (machine_end_confirm()). Turns come in the order in which they were asked
- * for, and are held for 10 s (CLOUD_TURN_USEC). An owner who needs longer stays in ASKING without one: that keeps nobody
- * else from his end, and when he confirms, the next turn is his. If that takes longer than what he confirmed holds, he is
- * asked again meanwhile, so that the turn finds an answer, or one that is less than 10 s away: slow lists end a machine, too.
+ * A place may take long (a cloud's rate, no credentials), so the owner is asked when it has come: what he saw before may not be so
+ * any more. Nor does what he confirms last: a slow owner loses the place and has the next (CloudReservation of cloud.h).
  */
 
 #include "cloud.h"
@@ -86,16 +81,14 @@ bool machine_end_is_proved_anew(const MachineEnd *m);
 void machine_end_describe(MachineEnd *m);
 /* From now on: end it, when the owner confirms. Called again it changes nothing. */
 void machine_end_terminate(MachineEnd *m);
-/* Its turn has come, and it waits for the owner to confirm: what he knew before may not be so any more. He was told
+/* It has its place, and waits for the owner to confirm: what he knew before may not be so any more. He was told
  * (changed()). */
 bool machine_end_asks(const MachineEnd *m);
-/* Where it asks (else nothing happens): the terminate is sent now, or, if its turn was given back, with the next. On its
- * way it may still have to wait for a connection or for new keys: nothing leaves after until_usec (loop_now()), but
- * the owner is asked again. USEC_INFINITY: whatever happens meanwhile. */
+/* Where it asks (else nothing happens): the terminate is sent as cloud_call_send() says. */
 void machine_end_confirm(MachineEnd *m, usec_t until_usec);
 /* Such a time for what is so now, and may not be so for long. */
 #define MACHINE_END_CONFIRMED_USEC (5 * USEC_PER_SEC)
-/* Not now: no terminate is sent until it is asked for again, and a turn is given back. False: too late, one was sent, or
+/* Not now: no terminate is sent until it is asked for again, and its place is given back. False: too late, one was sent, or
  * was accepted and none is due; what was sent and has not left this host yet does not leave. */
 bool machine_end_hold(MachineEnd *m);
 
@@ -106,8 +99,8 @@ bool machine_end_has_answered(const MachineEnd *m); /* the last describe has end
 /* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
  * "CloudUnavailable", "IdentityUnproved", ... */
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason);
-/* Reports the machine while a describe is under way, or a requested termination is not complete. The owner
- * reports the state ASKING, because the owner confirms. The backoff timer is due within
+/* Reports the machine while a describe is under way, or a requested termination is not complete. While it asks, the owner
+ * reports that he proves. The backoff timer is due within
  * MACHINE_END_WAKEUP_USEC. */
 #define MACHINE_END_WAKEUP_USEC (15 * USEC_PER_MINUTE)
 void machine_end_next_wakeup(const MachineEnd *m, Wakeups *w);

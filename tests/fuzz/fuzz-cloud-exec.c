@@ -88,11 +88,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fake_children_answer(CONTAINER_OF(env.children, FakeChildren, runner), seen.child);
         seen.list = draw_bool(&d); /* drawn last: what the corpus has found stays found */
         if (seen.list && !seen.terminate)
-                assert(cloud_list(p, on_done, &seen, &seen.call) == 0);
+                assert(cloud_reserve(p, &(CloudReservation){ .operation = CLOUD_LIST, .done = on_done, .userdata = &seen }, &seen.call) == 0);
         else if (seen.terminate)
-                assert(cloud_terminate(p, &machine,
-                                       &(CloudTermination){ .op_id = "op", .done = on_done, .userdata = &seen },
-                                       &seen.call) == 0);
+                assert(cloud_reserve(p,
+                                     &(CloudReservation){ .operation = CLOUD_TERMINATE, .machine = &machine, .op_id = "op", .done = on_done, .userdata = &seen },
+                                     &seen.call) == 0);
         else
                 assert(cloud_describe(p, &machine, on_done, &seen, &seen.call) == 0);
         while (!seen.called)

@@ -33,6 +33,10 @@ static ToyProvider *toy_of(const CloudEngine *e) {
         return CONTAINER_OF(e, ToyProvider, engine);
 }
 
+static bool terminates(const CloudRequest *r) {
+        return r->call.operation == CLOUD_TERMINATE;
+}
+
 static CloudResult toy_answer(const CloudRequest *r) {
         ToyCloud *cloud = &toy_of(cloud_request_engine(r))->rig->toy;
         ToyMachine *m = hashmap_get(cloud->machines, r->machine->provider_id);
@@ -41,13 +45,13 @@ static CloudResult toy_answer(const CloudRequest *r) {
                 cloud->n_listed++;
                 return cloud->list;
         }
-        if (r->terminate && !r->guard.may_send(r->guard.userdata))
+        if (terminates(r) && !r->guard.may_send(r->guard.userdata))
                 return (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
         if (!m)
                 return (CloudResult){ .outcome = CLOUD_OK,
                                       .state = INSTANCE_UNKNOWN,
                                       .message = "nobody knows it" };
-        if (!r->terminate) {
+        if (!terminates(r)) {
                 m->n_described++;
                 if (cloud->describe_outcome != CLOUD_OK)
                         return (CloudResult){ .outcome = cloud->describe_outcome,
@@ -83,12 +87,12 @@ static int toy_send(CloudBatch *batch) {
         const CloudRequest *r = cloud_batch_first(batch);
         ToyMachine *m = hashmap_get(toy->rig->toy.machines, r->machine->provider_id);
 
-        if (r->terminate) {
-                const char *pool = r->termination.pool;
+        if (terminates(r)) {
+                const char *pool = r->reservation.pool;
 
                 assert_true(isempty(pool) || streq(pool, POOL) || streq(pool, "racks")); /* empty: the claim has gone */
                 if (m)
-                        assert_return_code(free_and_strdup(&m->op_id, r->termination.op_id), 0);
+                        assert_return_code(free_and_strdup(&m->op_id, r->reservation.op_id), 0);
         }
         assert_return_code(timer_new(toy->loop, "toy", on_toy_timer, b, &b->timer), 0);
         if (!toy->rig->toy.silent)
@@ -111,7 +115,7 @@ static void on_toy_turns(Timer *t, void *userdata) {
         toy->turns = timer_free(toy->turns);
         if (outcome != CLOUD_OK)
                 cloud_engine_refuse_waiting(&toy->engine, true, outcome, "the cloud is out of turns");
-        cloud_engine_give_turns(&toy->engine);
+        cloud_engine_give_places(&toy->engine);
 }
 
 static void toy_prepare_turns(CloudEngine *e) {
@@ -128,7 +132,7 @@ static const CloudEngineOps toy_engine_ops = {
         .batch_bytes = sizeof(ToyBatch),
         .describes_at_once = 1,
         .refuses = toy_refuses,
-        .prepare_turns = toy_prepare_turns,
+        .prepare = toy_prepare_turns,
         .send = toy_send,
         .batch_done = toy_batch_done,
 };
@@ -167,7 +171,7 @@ static const CloudProviderOps toy_listing_ops = {
         .name = "exec",
         .owns = toy_exec_owns,
         .takes_names = true,
-        .lists = true,
+        .operations = 1u << CLOUD_LIST,
         .free = toy_free,
 };
 
@@ -308,7 +312,7 @@ size_t rig_turns_held(const CoordinatorRig *r) {
 
         for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++)
                 if (r->coordinators[i])
-                        n += CONTAINER_OF(r->coordinators[i]->provider, ToyProvider, engine.provider)->engine.turns.size;
+                        n += CONTAINER_OF(r->coordinators[i]->provider, ToyProvider, engine.provider)->engine.yours.size;
         return n;
 }
 

@@ -22,7 +22,6 @@ typedef struct Asked {
         World *world;
         CloudCall *call;
         bool answered, keep;
-        bool confirmed;   /* what its owner says of its terminate */
         usec_t turn_usec; /* when its turn came; 0: not yet */
         CloudOutcome outcome;
         InstanceState state;
@@ -145,18 +144,13 @@ static bool may_send(void *userdata) {
         return ((World *) userdata)->may_send;
 }
 
-static bool is_confirmed(void *userdata) {
-        return ((Asked *) userdata)->confirmed;
-}
-
 static void confirm_now(Asked *a) {
         assert_true(a->turn_usec > 0 && !a->answered);
-        a->confirmed = true;
-        cloud_call_go_on(a->call);
+        cloud_call_send(a->call, USEC_INFINITY);
 }
 
 /* Confirmed by a test as soon as it is asked, or later (turn()). */
-static void on_awaits(void *userdata) {
+static void on_asked(void *userdata) {
         Asked *a = userdata;
 
         a->turn_usec = loop_now(a->world->env.loop);
@@ -167,15 +161,16 @@ static void on_awaits(void *userdata) {
 static Asked *terminate(World *w, const char *provider_id) {
         Asked *a = next_asked(w);
 
-        assert_return_code(cloud_terminate(w->provider, &(CloudMachine){ .provider_id = provider_id },
-                                           &(CloudTermination){ .op_id = "op-1",
-                                                                .pool = "pool-a",
-                                                                .guard = { may_send, w },
-                                                                .confirm = is_confirmed,
-                                                                .awaits = on_awaits,
-                                                                .done = on_answer,
-                                                                .userdata = a },
-                                           &a->call),
+        assert_return_code(cloud_reserve(w->provider,
+                                         &(CloudReservation){ .operation = CLOUD_TERMINATE,
+                                                              .machine = &(CloudMachine){ .provider_id = provider_id },
+                                                              .op_id = "op-1",
+                                                              .pool = "pool-a",
+                                                              .guard = { may_send, w },
+                                                              .prove = on_asked,
+                                                              .done = on_answer,
+                                                              .userdata = a },
+                                         &a->call),
                            0);
         return a;
 }
@@ -765,7 +760,8 @@ TEST_CASE(test_confirmed_at_each_resend) {
                 confirm_now(a);
                 while (fake_ec2_n_refused(w->ec2) == n)
                         assert_int_equal(virtual_time_step(w->time, USEC_INFINITY), 1);
-                a->confirmed = confirmed;
+                if (!confirmed)
+                        (void) cloud_call_hold(a->call);
                 if (confirmed)
                         expect(answered(w, a), CLOUD_OK, INSTANCE_TERMINATING, "");
                 else

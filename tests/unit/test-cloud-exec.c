@@ -136,13 +136,15 @@ static void run_for(World *w, usec_t usec) {
 static void ask_about(World *w, bool terminate, const CloudMachine *machine) {
         w->n_answers = 0;
         if (terminate)
-                assert_return_code(cloud_terminate(w->provider, machine,
-                                                   &(CloudTermination){ .op_id = "op-7",
-                                                                        .pool = w->no_pool ? "" : "pool-a",
-                                                                        .guard = { may_send, w },
-                                                                        .done = on_answer,
-                                                                        .userdata = w },
-                                                   &w->asked),
+                assert_return_code(cloud_reserve(w->provider,
+                                                 &(CloudReservation){ .operation = CLOUD_TERMINATE,
+                                                                      .machine = machine,
+                                                                      .op_id = "op-7",
+                                                                      .pool = w->no_pool ? "" : "pool-a",
+                                                                      .guard = { may_send, w },
+                                                                      .done = on_answer,
+                                                                      .userdata = w },
+                                                 &w->asked),
                                    0);
         else
                 assert_return_code(cloud_describe(w->provider, machine, on_answer, w, &w->asked), 0);
@@ -350,7 +352,7 @@ TEST_CASE(test_lists) {
                 print_message("%s\n", rows[i].script);
                 write_script(w, rows[i].script);
                 w->n_answers = 0;
-                assert_return_code(cloud_list(w->provider, on_list, &l, &w->asked), 0);
+                assert_return_code(cloud_reserve(w->provider, &(CloudReservation){ .operation = CLOUD_LIST, .done = on_list, .userdata = &l }, &w->asked), 0);
                 run(w, 1);
                 w->asked = cloud_call_free(w->asked);
                 assert_int_equal(w->outcome, rows[i].outcome);
@@ -403,14 +405,14 @@ TEST_CASE(test_reboot) {
         World *w = *state;
         _cleanup_free_ char *input = NULL, *arguments = NULL;
         Told told = { .w = w };
-        const CloudTermination t = { .op_id = "reboot-1", .pool = "workers", .done = on_told, .userdata = &told };
+        const CloudReservation t = { .operation = CLOUD_REBOOT, .machine = &whole, .op_id = "reboot-1", .pool = "workers", .done = on_told, .userdata = &told };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 print_message("%s\n", rows[i].script);
                 write_script(w, rows[i].script);
                 w->n_answers = 0;
                 told.undecided = !rows[i].undecided;
-                assert_return_code(cloud_reboot(w->provider, &whole, &t, &w->asked), 0);
+                assert_return_code(cloud_reserve(w->provider, &t, &w->asked), 0);
                 run(w, 1);
                 w->asked = cloud_call_free(w->asked);
                 assert_int_equal(w->outcome, rows[i].outcome);
@@ -425,7 +427,7 @@ TEST_CASE(test_reboot) {
         print_message("it cannot be run: nothing was told\n");
         assert_return_code(unlink(w->command), 0);
         w->n_answers = 0;
-        assert_return_code(cloud_reboot(w->provider, &whole, &t, &w->asked), 0);
+        assert_return_code(cloud_reserve(w->provider, &t, &w->asked), 0);
         run(w, 1);
         w->asked = cloud_call_free(w->asked);
         assert_false(told.undecided);
@@ -556,14 +558,9 @@ typedef struct Turn {
         World *world;
         CloudCall *call;
         unsigned *n_turns;
-        bool confirmed;
 } Turn;
 
-static bool turn_is_confirmed(void *userdata) {
-        return ((Turn *) userdata)->confirmed;
-}
-
-static void on_turn_awaits(void *userdata) {
+static void on_turn_asked(void *userdata) {
         (*((Turn *) userdata)->n_turns)++;
 }
 
@@ -573,21 +570,21 @@ static void on_turn_answer(const CloudResult *result, void *userdata) {
 
 static void turn_take(World *w, unsigned *n_turns, Turn *t) {
         *t = (Turn){ .world = w, .n_turns = n_turns };
-        assert_return_code(cloud_terminate(w->provider, &rack,
-                                           &(CloudTermination){ .op_id = "op-7",
-                                                                .pool = "pool-a",
-                                                                .guard = { may_send, w },
-                                                                .confirm = turn_is_confirmed,
-                                                                .awaits = on_turn_awaits,
-                                                                .done = on_turn_answer,
-                                                                .userdata = t },
-                                           &t->call),
+        assert_return_code(cloud_reserve(w->provider,
+                                         &(CloudReservation){ .operation = CLOUD_TERMINATE,
+                                                              .machine = &rack,
+                                                              .op_id = "op-7",
+                                                              .pool = "pool-a",
+                                                              .guard = { may_send, w },
+                                                              .prove = on_turn_asked,
+                                                              .done = on_turn_answer,
+                                                              .userdata = t },
+                                         &t->call),
                            0);
 }
 
 static void turn_confirm(Turn *t) {
-        t->confirmed = true;
-        cloud_call_go_on(t->call);
+        cloud_call_send(t->call, USEC_INFINITY);
 }
 
 /* So many, and not one more soon after. */
@@ -610,7 +607,7 @@ TEST_CASE(test_turns) {
         for (size_t i = 0; i < ELEMENTSOF(turns); i++)
                 turn_take(w, &n_turns, &turns[i]);
         assert_int_equal(n_turns, 0);
-        await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX);
+        await_count(w, &n_turns, CLOUD_EXEC_CHANGES_MAX);
 
         /* All other places are taken, and more wait: the terminate does not. */
         for (size_t i = 0; i < ELEMENTSOF(looks); i++)
@@ -619,14 +616,14 @@ TEST_CASE(test_turns) {
         turn_confirm(&turns[3]);
         assert_int_equal(w->n_answers, 0);
         run(w, 1);
-        await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX + 1); /* its place is free, and the next's */
+        await_count(w, &n_turns, CLOUD_EXEC_CHANGES_MAX + 1); /* its place is free, and the next's */
 
         /* The lease is lost: the place is free again, and no child was there. */
         w->may_send = false;
         turn_confirm(&turns[4]);
         run(w, 2);
         assert_string_equal(w->message, "lease lost");
-        await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX + 2);
+        await_count(w, &n_turns, CLOUD_EXEC_CHANGES_MAX + 2);
 
         /* Given back, waiting and come: the others get theirs. */
         turns[18].call = cloud_call_free(turns[18].call);

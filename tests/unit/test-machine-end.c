@@ -69,7 +69,7 @@ static void on_batch(Timer *t, void *userdata) {
         CloudRequest *r = cloud_batch_first(&b->batch);
 
         b->batch.answering = true;
-        cloud_request_finish(r, r->terminate ? answer_of_terminate(w, r) : answer_of_describe(w));
+        cloud_request_finish(r, b->batch.operation == CLOUD_TERMINATE ? answer_of_terminate(w, r) : answer_of_describe(w));
         cloud_batch_free(&b->batch);
 }
 
@@ -80,12 +80,12 @@ static int fake_send(CloudBatch *batch) {
 
         assert_string_equal(r->machine->provider_id, ID);
         assert_string_equal(r->machine->node, "n1");
-        if (batch->terminate) {
-                assert_string_equal(r->termination.op_id, "op-7");
-                assert_string_equal(r->termination.pool, "pool-a");
+        if (batch->operation == CLOUD_TERMINATE) {
+                assert_string_equal(r->reservation.op_id, "op-7");
+                assert_string_equal(r->reservation.pool, "pool-a");
         }
         assert_return_code(timer_new(w->env.loop, "batch", on_batch, b, &b->timer), 0);
-        timer_arm_in(b->timer, batch->terminate ? w->way_usec : w->way_of_looks_usec);
+        timer_arm_in(b->timer, batch->operation == CLOUD_TERMINATE ? w->way_usec : w->way_of_looks_usec);
         return 0;
 }
 
@@ -103,7 +103,7 @@ static void on_turns(Timer *t, void *userdata) {
         w->turns = timer_free(w->turns);
         if (w->turn_outcome != CLOUD_OK)
                 cloud_engine_refuse_waiting(&w->engine, true, w->turn_outcome, "no keys");
-        cloud_engine_give_turns(&w->engine);
+        cloud_engine_give_places(&w->engine);
 }
 
 static void fake_prepare_turns(CloudEngine *e) {
@@ -123,13 +123,13 @@ static const CloudEngineOps engine_ops = {
         .batch_bytes = sizeof(Batch),
         .describes_at_once = 1,
         .refuses = fake_refuses,
-        .prepare_turns = fake_prepare_turns,
+        .prepare = fake_prepare_turns,
         .send = fake_send,
         .batch_done = fake_batch_done,
 };
 
 static unsigned turns_held(const World *w) {
-        return (unsigned) w->engine.turns.size;
+        return (unsigned) w->engine.yours.size;
 }
 
 static bool has_lease(void *userdata) {
