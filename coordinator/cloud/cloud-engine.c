@@ -25,7 +25,11 @@ CloudEngine *cloud_request_engine(const CloudRequest *r) {
 }
 
 bool cloud_operation_changes(CloudOperation o) {
-        return o != CLOUD_DESCRIBE && o != CLOUD_LIST;
+        return o != CLOUD_DESCRIBE && o != CLOUD_LIST && o != CLOUD_FIND && o != CLOUD_GROUP;
+}
+
+bool cloud_operation_has_machine(CloudOperation o) {
+        return o != CLOUD_LIST && o != CLOUD_LAUNCH && o != CLOUD_FIND;
 }
 
 const char *cloud_message_or_no_memory(const char *message) {
@@ -119,7 +123,7 @@ void cloud_engine_refuse_waiting(CloudEngine *e, bool changes, CloudOutcome outc
 static bool request_is_refused(CloudRequest *r) {
         char *message = NULL;
 
-        if (r->call.operation == CLOUD_LIST || !cloud_request_engine(r)->ops->refuses(r, &message))
+        if (!cloud_operation_has_machine(r->call.operation) || !cloud_request_engine(r)->ops->refuses(r, &message))
                 return false;
         cloud_request_refuse(r, CLOUD_INVALID, message);
         return true;
@@ -407,13 +411,44 @@ bool cloud_provider_has(const CloudProvider *p, CloudOperation o) {
         return o == CLOUD_DESCRIBE || o == CLOUD_TERMINATE || (p->ops->operations & (1u << o)) != 0;
 }
 
+static int reservation_copy(CloudReservation *to, const CloudReservation *from) {
+        const struct {
+                const char **to, *from;
+        } texts[] = {
+                { &to->op_id, from->op_id },
+                { &to->pool, from->pool },
+                { &to->launch.group, from->launch.group },
+                { &to->launch.zone, from->launch.zone },
+                { &to->launch.capacity_type, from->launch.capacity_type },
+                { &to->launch.like, from->launch.like },
+        };
+
+        *to = *from;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                *texts[i].to = NULL;
+        to->machine = NULL;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (free_and_strdup((char **) texts[i].to, texts[i].from) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static void reservation_done(CloudReservation *r) {
+        free((char *) r->op_id);
+        free((char *) r->pool);
+        free((char *) r->launch.group);
+        free((char *) r->launch.zone);
+        free((char *) r->launch.capacity_type);
+        free((char *) r->launch.like);
+}
+
 int cloud_reserve(CloudProvider *p, const CloudReservation *o, CloudCall **ret) {
         static const CloudMachine none = { .provider_id = "" };
         bool changes = cloud_operation_changes(o->operation);
         CloudEngine *e = engine_of(p);
         CloudRequest *r;
 
-        assert(o->done && ret && (changes ? o->op_id != NULL : !o->prove));
+        assert(o->done && ret && (changes ? o->op_id != NULL : !o->prove) && (o->machine || !cloud_operation_has_machine(o->operation)));
         if (!cloud_provider_has(p, o->operation))
                 return -EOPNOTSUPP;
         r = new0(CloudRequest, 1);
@@ -422,14 +457,11 @@ int cloud_reserve(CloudProvider *p, const CloudReservation *o, CloudCall **ret) 
         e->n_requests++;
         r->call = (CloudCall){ .provider = p, .operation = o->operation };
         r->number = e->n_made++;
-        r->reservation = *o;
-        r->reservation.op_id = r->reservation.pool = NULL;
         r->until_usec = o->prove ? 0 : USEC_INFINITY;
         r->guard = (HttpGuard){ request_may_send, r };
         r->machine = cloud_machine_copy(o->machine ? o->machine : &none);
-        r->shown_id = o->machine ? str_sanitize(o->machine->provider_id, 256) : strdup("all instances");
-        if (!r->machine || !r->shown_id || free_and_strdup((char **) &r->reservation.op_id, o->op_id) < 0 ||
-            free_and_strdup((char **) &r->reservation.pool, o->pool) < 0) {
+        r->shown_id = o->machine ? str_sanitize(o->machine->provider_id, 256) : strdup(o->op_id ? o->op_id : "all instances");
+        if (!r->machine || !r->shown_id || reservation_copy(&r->reservation, o) < 0) {
                 cloud_call_free(&r->call);
                 return -ENOMEM;
         }
@@ -454,8 +486,7 @@ CloudCall *cloud_call_free(CloudCall *call) {
         engine_of(call->provider)->n_requests--;
         cloud_machine_free(r->machine);
         free(r->shown_id);
-        free((char *) r->reservation.op_id);
-        free((char *) r->reservation.pool);
+        reservation_done(&r->reservation);
         free(r->refusal_message);
         free(r);
         return NULL;

@@ -12,7 +12,7 @@
  *
  *      NEW, WAITING, YOURS, SENT --refused, lease lost, no memory--> REFUSED --pump--> DONE
  *
- * There are two lines: looks (describe, list), which leave as soon as they have a place, and all that changes something, each in
+ * There are two lines: looks (describe, list, find, group), which leave as soon as they have a place, and all that changes something, each in
  * its order. What needs no proof passes YOURS without a stop.
  *
  * A place takes no token, the request does: the bucket holds one for each place, and none is lost where a place is given back.
@@ -105,6 +105,8 @@ struct CloudBatch {
 };
 
 bool cloud_operation_changes(CloudOperation o);
+/* It is about one machine that is there. */
+bool cloud_operation_has_machine(CloudOperation o);
 CloudEngine *cloud_request_engine(const CloudRequest *r);
 
 /* `e` is zeroed but for its rates and limits. -ENOMEM. */

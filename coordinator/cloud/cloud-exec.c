@@ -10,7 +10,10 @@
 #define TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define OUTPUT_MAX_BYTES (1024u * 1024u)
 #define RETRY_AFTER_MAX_SEC 3600
+#define EXIT_UNSUPPORTED 64
 #define EXIT_TRY_AGAIN 75
+#define TEXT_MAX_BYTES 256u /* of a group's name or template */
+#define GROUP_SIZE_MAX 1000000
 #define MESSAGE_MAX_BYTES 300u
 #define PROVIDER_ID_MAX_BYTES 2048u /* longer ones are never adopted */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -40,6 +43,10 @@ typedef struct ExecAnswer {
         bool has_instances;
         CloudInstance *instances; /* own their texts */
         size_t n_instances;
+        CloudAnswer launch; /* < 0: no such word */
+        char *provider_id, *group_name, *group_template;
+        CloudGroup group; /* its texts are those above */
+        bool has_group;
 } ExecAnswer;
 
 static ExecProvider *provider_of(const CloudEngine *e) {
@@ -60,6 +67,9 @@ static void answer_done(ExecAnswer *a) {
         for (size_t i = 0; i < a->n_instances; i++)
                 free((char *) a->instances[i].provider_id);
         free(a->instances);
+        free(a->provider_id);
+        free(a->group_name);
+        free(a->group_template);
         free(a->code);
         free(a->message);
 }
@@ -111,8 +121,89 @@ static int parse_instances(const Json *list, ExecAnswer *a) {
         return 0;
 }
 
+/* NULL where it is absent or null. -EBADMSG: no text, empty, or longer than max. */
+static int parse_text(const Json *v, size_t max, char **ret) {
+        const char *text = NULL;
+        int r;
+
+        if (!v || json_is_null(v))
+                return 0;
+        r = json_string(v, &text);
+        if (r < 0 || isempty(text) || strlen(text) > max)
+                return -EBADMSG;
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* A number of machines; -1 where it is absent or null. */
+static int parse_size(const Json *v, int64_t *ret) {
+        int r;
+
+        *ret = -1;
+        r = json_int64(v, ret);
+        if (r == -ENODATA)
+                return 0;
+        return r < 0 || *ret < 0 || *ret > GROUP_SIZE_MAX ? -EBADMSG : 0;
+}
+
+static int parse_group(const Json *v, ExecAnswer *a) {
+        int r;
+
+        if (!v)
+                return -EBADMSG;
+        if (json_is_null(v)) { /* the machine is in none */
+                a->has_group = true;
+                return 0;
+        }
+        if (!json_is_object(v))
+                return -EBADMSG;
+        r = parse_text(json_get(v, "name"), TEXT_MAX_BYTES, &a->group_name);
+        if (r >= 0)
+                r = parse_text(json_get(v, "template"), TEXT_MAX_BYTES, &a->group_template);
+        if (r >= 0)
+                r = parse_size(json_get(v, "size"), &a->group.size);
+        if (r >= 0)
+                r = parse_size(json_get(v, "min"), &a->group.min);
+        if (r >= 0)
+                r = parse_size(json_get(v, "max"), &a->group.max);
+        if (r < 0)
+                return r;
+        a->has_group = a->group_name && a->group.size >= 0;
+        a->group.name = a->group_name;
+        a->group.template = a->group_template;
+        return a->has_group ? 0 : -EBADMSG;
+}
+
+static int parse_launch(const Json *v, CloudAnswer *ret) {
+        const char *word = json_string_or_null(v);
+
+        *ret = _CLOUD_ANSWER_MAX;
+        for (size_t i = 0; word && cloud_answer_names[i]; i++)
+                if (streq(word, cloud_answer_names[i]))
+                        *ret = (CloudAnswer) i;
+        return *ret == _CLOUD_ANSWER_MAX || *ret == CLOUD_ANSWER_AT_MINIMUM ? -EBADMSG : 0;
+}
+
+/* What this operation has of its own. */
+static int parse_of_operation(const Json *root, CloudOperation operation, ExecAnswer *ret) {
+        const Json *id = json_get(root, "providerID");
+        int r = 0;
+
+        if (operation == CLOUD_LIST)
+                return parse_instances(json_get(root, "instances"), ret);
+        if (operation == CLOUD_GROUP)
+                return parse_group(json_get(root, "group"), ret);
+        if (operation == CLOUD_FIND && !id) /* null is an answer, and nothing is none */
+                return -EBADMSG;
+        if (operation == CLOUD_LAUNCH)
+                r = parse_launch(json_get(root, "launch"), &ret->launch);
+        if (r >= 0 && (operation == CLOUD_LAUNCH || operation == CLOUD_FIND))
+                r = parse_text(id, PROVIDER_ID_MAX_BYTES, &ret->provider_id);
+        return r;
+}
+
 /* -EBADMSG for what is no answer of the protocol. */
-static int parse_answer(const char *data, size_t size, bool list, ExecAnswer *ret) {
+static int parse_answer(const char *data, size_t size, CloudOperation operation, ExecAnswer *ret) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const Json *root, *error, *retry_after;
         double seconds = 0;
@@ -126,8 +217,6 @@ static int parse_answer(const char *data, size_t size, bool list, ExecAnswer *re
                 return -EBADMSG;
 
         r = parse_state(json_get(root, "state"), &ret->state);
-        if (r >= 0 && list)
-                r = parse_instances(json_get(root, "instances"), ret);
         if (r < 0)
                 return r;
 
@@ -140,15 +229,23 @@ static int parse_answer(const char *data, size_t size, bool list, ExecAnswer *re
 
         error = json_get(root, "error");
         if (!error || json_is_null(error))
-                return 0;
+                return parse_of_operation(root, operation, ret);
         if (!json_is_string(error) && !json_is_object(error))
                 return -EBADMSG;
         return parse_error(error, ret);
 }
 
+static bool operation_is_optional(CloudOperation operation) {
+        return operation != CLOUD_DESCRIBE && operation != CLOUD_TERMINATE;
+}
+
 static CloudOutcome outcome_of_code(const char *code, CloudOperation operation) {
-        if ((operation == CLOUD_LIST || operation == CLOUD_REBOOT) && streq_ptr(code, CLOUD_UNSUPPORTED))
+        if (operation_is_optional(operation) && streq_ptr(code, CLOUD_UNSUPPORTED))
                 return CLOUD_INVALID;
+        if (operation == CLOUD_LAUNCH && streq_ptr(code, cloud_answer_names[CLOUD_ANSWER_NO_CAPACITY]))
+                return CLOUD_NO_CAPACITY;
+        if ((operation == CLOUD_LEAVE || operation == CLOUD_END) && streq_ptr(code, cloud_answer_names[CLOUD_ANSWER_AT_MINIMUM]))
+                return CLOUD_AT_MINIMUM;
         if (streq_ptr(code, "protected"))
                 return CLOUD_PROTECTED;
         if (streq_ptr(code, "denied"))
@@ -156,6 +253,26 @@ static CloudOutcome outcome_of_code(const char *code, CloudOperation operation) 
         if (streq_ptr(code, "invalid"))
                 return CLOUD_INVALID;
         return CLOUD_RETRY;
+}
+
+/* What a launch without "error" says, and in words. */
+static void say_launch(const ExecAnswer *a, bool try_again, CloudResult *out) {
+        static const struct {
+                CloudOutcome outcome;
+                const char *message;
+        } said[_CLOUD_ANSWER_MAX] = {
+                [CLOUD_ANSWER_ACCEPTED] = { CLOUD_OK, NULL },
+                [CLOUD_ANSWER_UNKNOWN] = { CLOUD_RETRY, "The provider's command does not know whether it has launched a machine" },
+                [CLOUD_ANSWER_LATER] = { CLOUD_RETRY, "The provider's command asks to try again" },
+                [CLOUD_ANSWER_NO_CAPACITY] = { CLOUD_NO_CAPACITY, "The provider's command has no capacity for one more machine" },
+                [CLOUD_ANSWER_REFUSED] = { CLOUD_DENIED, "The provider's command refuses to launch a machine" },
+        };
+        /* Taken, and to be asked again: which of the two? */
+        CloudAnswer answer = try_again && a->launch == CLOUD_ANSWER_ACCEPTED ? CLOUD_ANSWER_UNKNOWN : a->launch;
+
+        out->outcome = said[answer].outcome;
+        out->message = said[answer].message;
+        out->undecided = answer == CLOUD_ANSWER_UNKNOWN;
 }
 
 /* Exit 0 or 75. */
@@ -166,7 +283,7 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
         CloudResult out = { .outcome = CLOUD_OK };
         int r;
 
-        r = parse_answer(result->output, result->output_size, list, &a);
+        r = parse_answer(result->output, result->output_size, c->call.operation, &a);
         if (r >= 0 && list && !a.has_error && !a.has_instances)
                 r = -EBADMSG; /* no list is no empty list */
         if (r < 0 && !try_again)
@@ -189,6 +306,8 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
         out.retry_after_usec = a.retry_after_usec;
         if (a.has_error)
                 out.outcome = outcome_of_code(a.code, c->call.operation);
+        else if (c->call.operation == CLOUD_LAUNCH)
+                say_launch(&a, try_again, &out);
         else if (try_again || (c->call.operation == CLOUD_DESCRIBE && a.state == INSTANCE_UNKNOWN && a.retry_after_usec > 0))
                 out.outcome = CLOUD_RETRY;
         if (try_again)
@@ -197,13 +316,17 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
                 out.message = isempty(a.message)
                                       ? "The provider's command reports an error without a message"
                                       : a.message;
-        else if (out.outcome == CLOUD_RETRY)
+        else if (out.outcome == CLOUD_RETRY && !out.message)
                 out.message = "The provider's command asks to try again";
         else if (c->call.operation == CLOUD_DESCRIBE && out.state == INSTANCE_UNKNOWN)
                 out.message = "The provider's command does not know the state of this machine";
         if (list && out.outcome == CLOUD_OK) {
                 out.instances = a.instances;
                 out.n_instances = a.n_instances;
+        }
+        if (out.outcome == CLOUD_OK) {
+                out.provider_id = a.provider_id;
+                out.group = a.group;
         }
         cloud_request_finish(c, out);
 }
@@ -250,7 +373,13 @@ static void finish_ended(CloudRequest *c, const ChildResult *result) {
         else if (result->exit_status == 0 || result->exit_status == EXIT_TRY_AGAIN)
                 return finish_answered(c, result);
         else {
+                bool unsupported = result->exit_status == EXIT_UNSUPPORTED && operation_is_optional(c->call.operation);
+
                 tail = last_line(strempty(result->errors));
+                if (unsupported)
+                        return cloud_request_finish(c, (CloudResult){ .outcome = CLOUD_INVALID,
+                                                                      .code = CLOUD_UNSUPPORTED,
+                                                                      .message = isempty(tail) ? "The provider's command has no such operation" : tail });
                 message = strf("The provider's command exited with %d%s%s", result->exit_status,
                                isempty(tail) ? "" : ": ", strempty(tail));
         }
@@ -302,6 +431,14 @@ static int make_input(ExecBatch *b, const CloudRequest *c) {
         json_add_string(w, "opId", c->reservation.op_id);
         json_add_string(w, "pool", isempty(c->reservation.pool) ? NULL : c->reservation.pool);
         json_add_string(w, "providerID", *c->machine->provider_id ? c->machine->provider_id : NULL);
+        json_add_string(w, "group", c->reservation.launch.group);
+        json_add_string(w, "like", c->reservation.launch.like);
+        json_add_string(w, "zone", c->reservation.launch.zone);
+        json_add_string(w, "capacityType", c->reservation.launch.capacity_type);
+        if (c->call.operation == CLOUD_LEAVE)
+                json_add_bool(w, "refill", c->reservation.refill);
+        if (c->call.operation == CLOUD_END)
+                json_add_bool(w, "shrink", c->reservation.shrink);
         add_node(w, c->machine);
         json_close_object(w);
         b->input = json_writer_steal(w, &b->input_size);
@@ -343,7 +480,7 @@ static void exec_batch_done(CloudBatch *batch) {
 }
 
 static bool exec_refuses(const CloudRequest *c, char **ret_message) {
-        if (*c->machine->provider_id)
+        if (*c->machine->provider_id || !cloud_operation_has_machine(c->call.operation))
                 return false;
         *ret_message = strdup("The providerID is empty");
         return true;
@@ -377,7 +514,8 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .takes_names = true,
-        .operations = 1u << CLOUD_REBOOT | 1u << CLOUD_LIST,
+        .operations = 1u << CLOUD_REBOOT | 1u << CLOUD_LIST | 1u << CLOUD_LAUNCH | 1u << CLOUD_FIND | 1u << CLOUD_LEAVE |
+                      1u << CLOUD_END | 1u << CLOUD_GROUP,
         .free = exec_free,
 };
 

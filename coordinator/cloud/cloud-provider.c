@@ -15,8 +15,28 @@ static const char *const state_table[_INSTANCE_STATE_MAX] = {
 
 const char *const cloud_outcome_names[_CLOUD_OUTCOME_MAX + 1] = {
         [CLOUD_OK] = "ok",         [CLOUD_RETRY] = "retry",     [CLOUD_PROTECTED] = "protected",
-        [CLOUD_DENIED] = "denied", [CLOUD_INVALID] = "invalid",
+        [CLOUD_DENIED] = "denied", [CLOUD_INVALID] = "invalid", [CLOUD_NO_CAPACITY] = "no-capacity",
+        [CLOUD_AT_MINIMUM] = "at-minimum",
 };
+
+const char *const cloud_answer_names[_CLOUD_ANSWER_MAX + 1] = {
+        [CLOUD_ANSWER_ACCEPTED] = "accepted",      [CLOUD_ANSWER_UNKNOWN] = "unknown",      [CLOUD_ANSWER_LATER] = "later",
+        [CLOUD_ANSWER_NO_CAPACITY] = "noCapacity", [CLOUD_ANSWER_AT_MINIMUM] = "atMinimum", [CLOUD_ANSWER_REFUSED] = "refused",
+};
+
+static const CloudAnswer answers[_CLOUD_OUTCOME_MAX] = {
+        [CLOUD_OK] = CLOUD_ANSWER_ACCEPTED,
+        [CLOUD_RETRY] = CLOUD_ANSWER_LATER,
+        [CLOUD_PROTECTED] = CLOUD_ANSWER_REFUSED,
+        [CLOUD_NO_CAPACITY] = CLOUD_ANSWER_NO_CAPACITY,
+        [CLOUD_AT_MINIMUM] = CLOUD_ANSWER_AT_MINIMUM,
+        [CLOUD_DENIED] = CLOUD_ANSWER_REFUSED,
+        [CLOUD_INVALID] = CLOUD_ANSWER_REFUSED,
+};
+
+CloudAnswer cloud_result_answer(const CloudResult *r) {
+        return r->undecided && r->outcome != CLOUD_OK ? CLOUD_ANSWER_UNKNOWN : answers[r->outcome];
+}
 
 const char *const cloud_operation_names[_CLOUD_OPERATION_MAX + 1] = {
         [CLOUD_DESCRIBE] = "describe",
@@ -24,6 +44,11 @@ const char *const cloud_operation_names[_CLOUD_OPERATION_MAX + 1] = {
         [CLOUD_TERMINATE] = "terminate",
         [CLOUD_REBOOT] = "reboot",
         [CLOUD_LIST] = "list",
+        [CLOUD_LAUNCH] = "launch",
+        [CLOUD_FIND] = "find",
+        [CLOUD_LEAVE] = "leave",
+        [CLOUD_END] = "end",
+        [CLOUD_GROUP] = "group",
 };
 
 enum { PROVIDER_EC2, PROVIDER_EXEC, _PROVIDER_MAX };

@@ -44,6 +44,8 @@ typedef enum CloudOutcome {
         CLOUD_OK,
         CLOUD_RETRY,      /* passing: throttled, 5xx, no connection; retry_after_usec if the cloud said how long */
         CLOUD_PROTECTED,  /* terminate: termination protection; a person must lift it; slow retry */
+        CLOUD_NO_CAPACITY, /* launch: the cloud has no such machine to give now */
+        CLOUD_AT_MINIMUM, /* leave without refill, end with shrink: the group would become smaller than its minimum */
         CLOUD_DENIED,     /* credentials or permissions; slow retry */
         CLOUD_INVALID,    /* this providerID is none of this provider's, or the request can never work */
         _CLOUD_OUTCOME_MAX,
@@ -58,6 +60,11 @@ typedef enum CloudOperation {
         CLOUD_TERMINATE,
         CLOUD_REBOOT,
         CLOUD_LIST,
+        CLOUD_LAUNCH,
+        CLOUD_FIND,
+        CLOUD_LEAVE,
+        CLOUD_END,
+        CLOUD_GROUP,
         _CLOUD_OPERATION_MAX
 } CloudOperation;
 
@@ -87,6 +94,34 @@ typedef struct CloudIdentity {
         const char *method; /* static: how it was proved to be this Node's, "PrivateDNSName"; NULL: it was not */
 } CloudIdentity;
 
+/* What an answer says of an operation that changes something. */
+typedef enum CloudAnswer {
+        CLOUD_ANSWER_ACCEPTED,    /* it is done, or will be: nothing is asked again */
+        CLOUD_ANSWER_UNKNOWN,     /* it may have been done: look first; the identical request does not do it twice, but for reboot */
+        CLOUD_ANSWER_LATER,       /* it was not done; the same again after a while */
+        CLOUD_ANSWER_NO_CAPACITY, /* it was not done; the same again after a while, or elsewhere */
+        CLOUD_ANSWER_AT_MINIMUM,  /* it was not done, and will not be while the group is as it is */
+        CLOUD_ANSWER_REFUSED,     /* it was not done; a person must change something first */
+        _CLOUD_ANSWER_MAX,
+} CloudAnswer;
+
+/* "accepted", "unknown", "later", "noCapacity", "atMinimum", "refused" */
+extern const char *const cloud_answer_names[_CLOUD_ANSWER_MAX + 1];
+
+/* The group of a machine. Borrowed. */
+typedef struct CloudGroup {
+        const char *name;     /* NULL: the machine is in no group */
+        int64_t size;         /* that people, or others, want it to have */
+        int64_t min, max;     /* -1: it has none */
+        const char *template; /* version of what a new member would be; NULL: not told */
+} CloudGroup;
+
+/* What a launch asks for. Texts, NULL: not said. */
+typedef struct CloudLaunch {
+        const char *group, *zone, *capacity_type;
+        const char *like; /* providerID of a machine that it is to be like */
+} CloudLaunch;
+
 typedef struct CloudInstance {
         const char *provider_id;
         InstanceState state;
@@ -100,7 +135,9 @@ typedef struct CloudResult {
         CloudIdentity identity;       /* of describe */
         const char *unproved;         /* if it was not proved: sanitized, what was compared, what would prove it; or NULL */
         usec_t retry_after_usec;      /* 0: not said */
-        bool undecided;               /* of reboot, not CLOUD_OK: it may have been carried out all the same */
+        bool undecided;               /* of what changes something, not CLOUD_OK: it may have been carried out all the same */
+        const char *provider_id;      /* of launch and find: the machine; NULL: not known yet (launch), there is none (find) */
+        CloudGroup group;             /* of group */
         const CloudInstance *instances; /* of list: all that the provider calls its own; none unless CLOUD_OK */
         size_t n_instances;
 } CloudResult;
@@ -108,15 +145,21 @@ typedef struct CloudResult {
 /* Result and all in it are borrowed for the callback. */
 typedef void (*cloud_done_t)(const CloudResult *result, void *userdata);
 
+CloudAnswer cloud_result_answer(const CloudResult *r);
+
 typedef struct CloudProvider CloudProvider;
 typedef struct CloudCall CloudCall;
 
 /* Texts are copied. */
 typedef struct CloudReservation {
         CloudOperation operation;
-        const CloudMachine *machine; /* list: not used */
-        const char *op_id; /* of what changes something: stable over retries, so that a call that lands twice does its work once */
+        const CloudMachine *machine; /* list, launch, find: not used */
+        const char *op_id; /* of what changes something: stable over retries, so that a call that lands twice does its work once;
+                            * of find: that of the launch */
         const char *pool;  /* NULL: not known */
+        CloudLaunch launch; /* of launch */
+        bool refill;        /* of leave: the group launches another; else it becomes smaller */
+        bool shrink;        /* of end: the group becomes smaller by this machine; else it launches another */
         /* Nothing leaves (and no child is started) once may_send says no: CLOUD_RETRY, message "lease lost". */
         HttpGuard guard;
         /* The place is yours: prove, then cloud_call_send(), or give the place back by cloud_call_free(), in here or later. A
@@ -193,7 +236,16 @@ const char *cloud_provider_next_witness(CloudProvider *p);
  *               CLOUD_UNSUPPORTED: it never will
  *   terminate   one after the other within the cloud's rate, first come, first served
  *   reboot      in the same line: the machine is rebooted where it is, or moved with it. CLOUD_OK: the cloud has taken it. Not
- *               idempotent: who asks twice reboots twice */
+ *               idempotent: who asks twice reboots twice
+ *   launch      one machine more, like that of the reservation. CLOUD_OK: it comes, or is there; provider_id where that is known
+ *               already. Without it: find
+ *   find        the machine that the launch of this op id has made, in every zone. CLOUD_OK without provider_id: there is none (yet),
+ *               and the provider has looked everywhere
+ *   leave       the machine goes out of its group, alive. CLOUD_OK: it has, or was in none
+ *   end         as terminate, with what becomes of the group's size; of a machine that already goes nothing becomes smaller
+ *   group       the group of the machine, as the cloud has it now
+ *
+ * What a provider does about the limits of a group it reads from the group afresh for each call. */
 #define CLOUD_UNSUPPORTED "unsupported"
 int cloud_reserve(CloudProvider *p, const CloudReservation *reservation, CloudCall **ret);
 bool cloud_provider_has(const CloudProvider *p, CloudOperation o);

@@ -146,10 +146,12 @@ static void node_proof_judge(NodeProof *x, const CloudResult *result) {
         case CLOUD_INVALID:
                 node_proof_set_unproved(x, "CloudRefused", result->message);
                 return;
+        case CLOUD_NO_CAPACITY:
+        case CLOUD_AT_MINIMUM:
         case _CLOUD_OUTCOME_MAX:
                 break;
         }
-        assert(false && "a cloud call without outcome");
+        assert(false && "a describe with another operation's outcome");
 }
 
 static void node_proof_ask_later(NodeProof *x, usec_t retry_after_usec) {

@@ -155,6 +155,8 @@ static const char *outcome_reason(CloudOutcome o) {
                 return "CloudDenied";
         case CLOUD_INVALID:
                 return "CloudRefused";
+        case CLOUD_NO_CAPACITY:
+        case CLOUD_AT_MINIMUM:
         case _CLOUD_OUTCOME_MAX:
                 break;
         }

@@ -341,7 +341,8 @@ TEST_CASE(test_lists) {
                 { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}]}'; exit 75", CLOUD_RETRY, "", "", "try again" },
                 { "echo '{\"error\":{\"code\":\"unsupported\",\"message\":\"no list\"}}'", CLOUD_INVALID, "",
                   CLOUD_UNSUPPORTED, "no list" },
-                { "echo usage >&2; exit 64", CLOUD_DENIED, "", "", "exited with 64: usage" },
+                { "echo usage >&2; exit 64", CLOUD_INVALID, "", CLOUD_UNSUPPORTED, "usage" },
+                { "echo usage >&2; exit 65", CLOUD_DENIED, "", "", "exited with 65: usage" },
         };
         World *w = *state;
         _cleanup_free_ char *input = NULL, *arguments = NULL;
@@ -398,7 +399,8 @@ TEST_CASE(test_reboot) {
                 { "echo '{\"error\":{\"code\":\"denied\"}}'", CLOUD_DENIED, false, "" },
                 { "echo '{\"error\":\"busy\"}'", CLOUD_RETRY, false, "busy" },
                 { "echo later >&2; exit 75", CLOUD_RETRY, false, "later" },
-                { "echo usage >&2; exit 64", CLOUD_DENIED, true, "exited with 64: usage" },
+                { "echo usage >&2; exit 64", CLOUD_INVALID, false, "usage" },
+                { "echo usage >&2; exit 65", CLOUD_DENIED, true, "exited with 65: usage" },
                 { "echo rebooted", CLOUD_RETRY, true, "no answer of the protocol" },
                 { "kill -9 $$", CLOUD_RETRY, true, "killed by a signal" },
         };
