@@ -10,6 +10,7 @@
 /* EC2 may not show an instance for minutes after it was started. */
 #define YOUNG_USEC (10 * USEC_PER_MINUTE)
 #define REPEAT_TERMINATE_USEC (60 * USEC_PER_SEC) /* accepted, and still there: say it again */
+#define PROVED_USEC (10 * USEC_PER_SEC) /* a place that comes later finds whose machine it is proved anew */
 /* The diagram of machine-end.h. */
 typedef enum MachineStep {
         MACHINE_STEP_IDLE,     /* nothing was asked, or the end was put off */
@@ -58,6 +59,7 @@ struct MachineEnd {
         void *userdata;
         MachineStep step;
         CloudCall *call; /* DESCRIBING, PROVING, WATCHING: describe; RESERVED: terminate */
+        CloudCall *look; /* RESERVED: a describe in its place, that proves anew whose machine it is */
         Timer *timer;
         MachineState state;
         bool off; /* PRESENT: the last answer says that it is shut off */
@@ -113,6 +115,7 @@ MachineEnd *machine_end_free(MachineEnd *m) {
         if (!m)
                 return NULL;
         cloud_call_free(m->call);
+        cloud_call_free(m->look);
         timer_free(m->timer);
         cloud_machine_free(m->machine);
         free(m->op_id);
@@ -128,6 +131,7 @@ MachineEnd *machine_end_free(MachineEnd *m) {
 static void machine_set_step(MachineEnd *m, MachineStep to) {
         assert(edges[m->step] & (1u << to));
         m->call = cloud_call_free(m->call);
+        m->look = cloud_call_free(m->look);
         timer_disarm(m->timer);
         m->step = to;
 }
@@ -298,9 +302,9 @@ static usec_t second_describe_delay(const MachineEnd *m) {
         return MAX(usec_sub(usec_add(m->missing_usec, SECOND_DESCRIBE_USEC), loop_now(m->env->loop)), 1u);
 }
 
-static int machine_describe(MachineEnd *m, cloud_done_t done) {
+static int machine_describe(MachineEnd *m, cloud_done_t done, CloudCall **ret) {
         m->asked_usec = loop_now(m->env->loop);
-        return cloud_describe(m->provider, m->machine, done, m, &m->call);
+        return cloud_describe(m->provider, m->machine, done, m, ret);
 }
 
 static void on_described(const CloudResult *result, void *userdata) {
@@ -316,7 +320,7 @@ static void on_described(const CloudResult *result, void *userdata) {
 
 static void machine_describe_now(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_DESCRIBING);
-        if (machine_describe(m, on_described) < 0)
+        if (machine_describe(m, on_described, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_DESCRIBE_DUE, USEC_PER_SEC);
 }
 
@@ -336,19 +340,35 @@ static usec_t next_describe_delay(MachineEnd *m, const CloudResult *result) {
         return second > 0 ? second : retry_delay(m, result);
 }
 
-static void on_proved(const CloudResult *result, void *userdata) {
-        MachineEnd *m = userdata;
+/* True: it is there, and the Node's. */
+static bool note_proved(MachineEnd *m, const CloudResult *result) {
         bool ours = result->identity.method || m->trusted;
 
         note_described(m, result);
         if (m->state == MACHINE_PRESENT && !ours)
                 set_unproved(m, result);
+        if (m->state == MACHINE_PRESENT && ours)
+                return true;
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
-        else if (m->state == MACHINE_PRESENT && ours)
-                machine_reserve(m);
         else
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, next_describe_delay(m, result));
+        return false;
+}
+
+static void on_proved(const CloudResult *result, void *userdata) {
+        MachineEnd *m = userdata;
+
+        if (note_proved(m, result))
+                machine_reserve(m);
+        m->changed(m, m->userdata);
+}
+
+static void on_proved_in_place(const CloudResult *result, void *userdata) {
+        MachineEnd *m = userdata;
+
+        if (note_proved(m, result))
+                m->look = cloud_call_free(m->look);
         m->changed(m, m->userdata);
 }
 
@@ -359,7 +379,7 @@ static void machine_begin_to_end(MachineEnd *m) {
                 return;
         }
         machine_set_step(m, MACHINE_STEP_PROVING);
-        if (machine_describe(m, on_proved) < 0)
+        if (machine_describe(m, on_proved, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
 
@@ -376,7 +396,7 @@ static void on_watched(const CloudResult *result, void *userdata) {
 
 static void machine_watch(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_WATCHING);
-        if (machine_describe(m, on_watched) < 0)
+        if (machine_describe(m, on_watched, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_ACCEPTED, USEC_PER_SEC);
 }
 
@@ -408,7 +428,11 @@ static void on_terminated(const CloudResult *result, void *userdata) {
 static void on_asked(void *userdata) {
         MachineEnd *m = userdata;
 
-        m->changed(m, m->userdata);
+        if (m->provider->ops->proves_identity && loop_now(m->env->loop) > usec_add(m->asked_usec, PROVED_USEC) &&
+            machine_describe(m, on_proved_in_place, &m->look) < 0)
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
+        else if (!m->look)
+                m->changed(m, m->userdata);
 }
 
 static void machine_reserve(MachineEnd *m) {
@@ -471,7 +495,7 @@ void machine_end_terminate(MachineEnd *m) {
 }
 
 bool machine_end_asks(const MachineEnd *m) {
-        return m->step == MACHINE_STEP_RESERVED && m->call->asked;
+        return m->step == MACHINE_STEP_RESERVED && m->call->asked && !m->look;
 }
 
 bool machine_end_hold(MachineEnd *m) {

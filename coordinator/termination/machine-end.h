@@ -16,8 +16,8 @@
  * 10 minutes may only not be visible yet: that says nothing.
  *
  *   describe    one question to the cloud; where a second one is needed, it follows
- *   terminate   prove whose machine it is, reserve a place at the provider, have the owner prove that the machine may go as things
- *               are now, send; once accepted, describe until the machine cannot come back. An answer without error is an
+ *   terminate   prove whose machine it is, reserve a place at the provider (and prove it again in there, if that took longer than
+ *               10 s), have the owner prove that the machine may go as things are now, send; once accepted, describe until the machine cannot come back. An answer without error is an
  *               acceptance, whatever state it tells; a state that it tells counts at once
  *
  *   IDLE, DESCRIBED --describe--> DESCRIBING --answer--> DESCRIBED, or DESCRIBE_DUE --10 s--> DESCRIBING

@@ -713,6 +713,45 @@ TEST_CASE(test_proved_before_the_end) {
         assert_problem(w, NULL, NULL);
 }
 
+/* Whose the machine is was proved before a long line: the place is not used by that. */
+TEST_CASE(test_proved_in_its_place) {
+        static const struct {
+                const char *what, *method;
+                InstanceState state;
+                usec_t wait_usec;
+                unsigned n_described, n_sent;
+        } rows[] = {
+                { "its place comes at once", "Name", INSTANCE_PRESENT, 0, 1, 1 },
+                { "... or within 10 s", "Name", INSTANCE_PRESENT, 10 * SEC, 1, 1 },
+                { "... or after that: proved again", "Name", INSTANCE_PRESENT, 11 * SEC, 2, 1 },
+                { "meanwhile its tag was taken off", NULL, INSTANCE_PRESENT, 11 * SEC, 2, 0 },
+                { "meanwhile it has gone", "Name", INSTANCE_GONE, 11 * SEC, 2, 0 },
+                { "meanwhile somebody else ends it", "Name", INSTANCE_TERMINATING, 11 * SEC, 2, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w;
+                void *state2;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(proving_setup(&state2), 0);
+                w = state2;
+                w->says_word = true;
+                w->turn_usec = rows[i].wait_usec;
+                machine_end_terminate(w->machine);
+                run_for(w, SEC / 100);
+                w->method = rows[i].method;
+                w->state = rows[i].state;
+                run_for(w, rows[i].wait_usec + SEC / 2);
+                assert_int_equal(w->n_described, rows[i].n_described);
+                assert_int_equal(w->n_sent, rows[i].n_sent);
+                assert_int_equal(turns_held(w), 0);
+                if (!rows[i].method)
+                        assert_problem(w, "IdentityUnproved", "NodePool pool-a");
+                world_teardown(&state2);
+        }
+}
+
 TEST_CASE(test_not_proved) {
         static const struct {
                 const char *what;
@@ -840,6 +879,7 @@ int main(void) {
                 WORLD_TEST(test_when_gone),
                 WORLD_TEST(test_second_look),
                 PROVING_TEST(test_proved_before_the_end),
+                cmocka_unit_test(test_proved_in_its_place),
                 PROVING_TEST(test_not_proved),
                 PROVING_TEST(test_trusted),
                 PROVING_TEST(test_trust_is_taken_back),
