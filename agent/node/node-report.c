@@ -28,7 +28,6 @@
 typedef enum ReportGoal { GOAL_NONE, GOAL_MARK, GOAL_UNMARK } ReportGoal;
 
 typedef enum ReportWrite {
-        WRITE_NONE,
         WRITE_READ,
         WRITE_COMPARE, /* a read because the informer lags; no caller waits for it */
         WRITE_CORDON,
@@ -67,7 +66,7 @@ struct NodeReport {
         usec_t settle_usec;
 
         KubeCall *call;
-        ReportWrite write;
+        ReportWrite write;  /* valid while there is a call */
         char *sent_version; /* the resourceVersion that it carries */
         bool uncordons;     /* the undo under way */
         uint64_t told_version; /* resourceVersion of what the informer brought last; 0: none */
@@ -302,7 +301,6 @@ static void on_success(NodeReport *r, ReportWrite write) {
                 r->undone = true;
                 r->handler.on_undone(r, r->uncordons, r->handler.userdata);
                 break;
-        case WRITE_NONE:
         case WRITE_READ:
         case WRITE_COMPARE:
         case WRITE_CONDITIONS:
@@ -352,7 +350,6 @@ static void on_reply(const KubeReply *reply, void *userdata) {
         ReportWrite write = r->write;
 
         r->call = kube_call_free(r->call);
-        r->write = WRITE_NONE;
         if (write == WRITE_CORDON && r->sent_usec == 0)
                 r->sent_usec = reply->started_usec;
         if (!reply->error) {
@@ -617,7 +614,6 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
 /* What is under way was for the other goal. */
 static void change_goal(NodeReport *r, ReportGoal goal) {
         r->call = kube_call_free(r->call);
-        r->write = WRITE_NONE;
         r->goal = goal;
         r->cordoned = r->undone = r->released = r->wants_read = false;
         r->acked = (ReportText){ 0 };
