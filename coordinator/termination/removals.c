@@ -228,7 +228,6 @@ int removals_begin(Removals *r, const KubeNode *n) {
                 removal_free(x);
                 return k;
         }
-        removals_moved(r);
         metrics_add(r->context->metrics, METRIC_TERMINATIONS_STARTED, 0, 1);
         removal_step(r, x);
         return 0;
