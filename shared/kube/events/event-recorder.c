@@ -305,7 +305,7 @@ static int record(EventRecorder *r, const EventObject *o, EventType type, const 
         object_key = strf("%s/%s/%s/%s", o->kind, strempty(o->ns), o->name, strempty(o->uid));
         if (!text || !word || !object_key)
                 return -ENOMEM;
-        key = strf("%s %s %016" PRIx64 "%zx", object_key, word, hash64(text, strlen(text)), strlen(text));
+        key = strf("%s %s %016" PRIx64, object_key, word, hash64(text, strlen(text)));
         if (!key)
                 return -ENOMEM;
 
