@@ -89,6 +89,47 @@ TEST_CASE(test_claim) {
         play(for_ever, ELEMENTSOF(for_ever));
 }
 
+/* Equal times name the claim's grace period first, then the agent's notice, then the queue's. The
+ * annotation comes last. */
+TEST_CASE(test_source) {
+        static const char claim[] = "its NodeClaim's terminationGracePeriod",
+                          agent[] = "the interruption its agent saw",
+                          queue[] = "the interruption that the queue told of",
+                          forced[] = "the annotation " ANNOTATION_FORCE_DEADLINE " of its NodeClaim";
+        static const struct {
+                usec_t claim_usec, notice_usec, heard_usec, forced_usec;
+                const char *expected;
+        } rows[] = {
+                { 5, NEVER, NEVER, NEVER, claim },
+                { NEVER, 5, NEVER, NEVER, agent },
+                { NEVER, NEVER, 5, NEVER, queue },
+                { NEVER, NEVER, NEVER, 5, forced },
+                { 5, 4, NEVER, NEVER, agent },
+                { 5, 5, NEVER, NEVER, claim },
+                { 5, NEVER, 4, NEVER, queue },
+                { 5, NEVER, 5, NEVER, claim },
+                { NEVER, 5, 4, NEVER, queue },
+                { NEVER, 5, 5, NEVER, agent },
+                { NEVER, 4, 5, NEVER, agent },
+                { 5, NEVER, NEVER, 4, forced },
+                { 5, NEVER, NEVER, 5, claim },
+                { NEVER, 5, NEVER, 4, forced },
+                { NEVER, 5, NEVER, 5, agent },
+                { NEVER, NEVER, 5, 4, forced },
+                { NEVER, NEVER, 5, 5, queue },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const NodeDeadline d = { .claim_usec = rows[i].claim_usec,
+                                         .notice_usec = rows[i].notice_usec,
+                                         .heard_usec = rows[i].heard_usec,
+                                         .forced_usec = rows[i].forced_usec };
+
+                print_message("  row %zu\n", i);
+                assert_string_equal(node_deadline_source(&d), rows[i].expected);
+        }
+}
+
 /* A person moves the end nearer, and never further away. */
 TEST_CASE(test_forced) {
         static const Look looks[] = {
@@ -221,6 +262,7 @@ TEST_CASE(test_heard) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim),
+                cmocka_unit_test(test_source),
                 cmocka_unit_test(test_forced),
                 cmocka_unit_test(test_notice),
                 cmocka_unit_test(test_has_notice),
