@@ -58,12 +58,15 @@ TEST_CASE(test_deletion_answers) {
                 FakeApiFault fault;
                 unsigned n, n_deletes;
                 unsigned most_sec; /* until the node is deleted */
+                bool is_refused;   /* the repair takes no place of the limit after the first answer */
         } rows[] = {
                 { "as always", { 0 }, 0, 1, 2 },
-                { "a conflict", { .status = 409 }, 1, 2, 6 },
-                { "two conflicts", { .status = 409 }, 2, 3, 12 },
-                { "invalid", { .status = 422 }, 1, 2, 12 },
-                { "too many requests", { .status = 429, .retry_after_sec = 5 }, 1, 2, 12 },
+                { "a bad request", { .status = 400 }, 1, 2, 12, true },
+                { "a conflict", { .status = 409 }, 1, 2, 6, true },
+                { "two conflicts", { .status = 409 }, 2, 3, 12, true },
+                { "invalid", { .status = 422 }, 1, 2, 12, true },
+                { "too many requests", { .status = 429, .retry_after_sec = 5 }, 1, 2, 12, true },
+                { "the last status of a client's mistake", { .status = 499 }, 1, 2, 12, true },
                 { "an error", { .status = 500 }, 1, 2, 12 },
                 { "unavailable, twice", { .status = 503 }, 2, 3, 20 },
                 { "no answer, nothing done", { .drop = true }, 1, 2, 12 },
@@ -80,7 +83,10 @@ TEST_CASE(test_deletion_answers) {
                 run(r, M);
                 silence(r, 0, 1);
                 while (answers.n_seen == 0)
-                        run(r, S);
+                        run(r, 10 * USEC_PER_MSEC);
+                run(r, 100 * USEC_PER_MSEC); /* the answer has come, and no write follows yet */
+                assert_true(metrics_say(r, rows[i].is_refused ? "vesper_coordinator_repairs_under_way 0\n"
+                                                              : "vesper_coordinator_repairs_under_way 1\n"));
                 for (; seconds < 100 && !is_repaired(r, "n0"); seconds++)
                         run(r, S);
                 assert_in_range(seconds, 0, rows[i].most_sec);
