@@ -748,6 +748,40 @@ TEST_CASE(test_brake_confirmed) {
         queue_rig_done(&r);
 }
 
+/* Counts the writes on NodeClaims. Each takes effect only after the rest of the round. */
+static void on_slow_claims(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (q->verb != FAKE_PATCH || !q->resource || q->resource->id != FAKE_NODECLAIMS || q->subresource)
+                return;
+        ret_fault->delay_usec = 10 * USEC_PER_SEC;
+        (*n)++;
+}
+
+/* Two answers of one round confirm the notice. The second one comes while the claim is being written, and
+ * writes nothing. */
+TEST_CASE(test_brake_confirmed_twice) {
+        _cleanup_free_ char *node = NULL, *instance = NULL;
+        unsigned n_writes = 0;
+        QueueRig r;
+
+        open_braked(&r, true);
+        node = first_held(&r);
+        instance = rig_instance(node);
+        fake_ec2_set_spot_status(r.rig->ec2, instance, "marked-for-termination");
+        fake_ec2_schedule(r.rig->ec2, instance, "e", "instance-retirement",
+                          loop_wall(r.rig->w.loop) + USEC_PER_MINUTE);
+        fake_api_set_fault(r.rig->api, on_slow_claims, &n_writes);
+        while (n_writes == 0)
+                rig_run(r.rig, 100 * USEC_PER_MSEC);
+        rig_run(r.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(n_writes, 1);
+        fake_api_set_fault(r.rig->api, NULL, NULL);
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, node));
+        queue_rig_done(&r);
+}
+
 /* Without the permission to ask, all stay held, and the log names the permission once. */
 TEST_CASE(test_brake_is_denied) {
         const char *first, *text = "Grant ec2:DescribeSpotInstanceRequests";
@@ -1081,6 +1115,7 @@ int main(void) {
                 cmocka_unit_test(test_brake_of_the_next_leader),
                 cmocka_unit_test(test_brake_let_go),
                 cmocka_unit_test(test_brake_confirmed),
+                cmocka_unit_test(test_brake_confirmed_twice),
                 cmocka_unit_test(test_brake_is_denied),
                 cmocka_unit_test(test_brake_remembers),
                 cmocka_unit_test(test_brake_compares_times),
