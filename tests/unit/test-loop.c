@@ -810,7 +810,8 @@ TEST_CASE(test_server_clock) {
                 { "one that contradicts", 2 * S, 0, 7200 * (int64_t) S, 68500000, 10000 },
                 { "another, that contradicts both", 2 * S, 0, -7200 * (int64_t) S, 70500000, 10000 },
                 { "the clock was set back by an hour", S, 0, -3600 * (int64_t) S, 71500000, 10000 },
-                { "and that is certain", 2 * S, 0, -3598 * (int64_t) S, -3598 * (int64_t) S + 500000, 500000 },
+                { "another that says so, and narrows it", 1600000, 0, -3598 * (int64_t) S, 73100000, 10000 },
+                { "and that is certain", 600000, 0, -3598 * (int64_t) S, -3597400000, 10000 },
         };
         World w;
 
