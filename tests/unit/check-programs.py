@@ -162,7 +162,7 @@ class Credentials(unittest.TestCase):
         self.assertIn("VESPER_BOOT_ID", err)
 
     def test_no_bus(self):
-        for verb in "--drain", "--reboot", "--cancel":
+        for verb in "--drain", "--reboot", "--cancel", "--cancel-drain", "--cancel-reboot":
             self.assertEqual(run(AGENT, verb)[0], 1, verb)
 
 

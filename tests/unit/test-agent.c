@@ -116,6 +116,9 @@ TEST_CASE(test_main_path) {
         assert_true(agent_rig_has_event(r, "Node", "Cordoned"));
         assert_true(agent_rig_has_event(r, "Node", "Drained"));
         assert_true(agent_rig_has_event(r, "Pod", "Evicted"));
+        assert_true(agent_rig_has_event(r, "Node", "PodLeftAlone"));
+        assert_true(agent_rig_said(
+                r, "Pod default/static-n1 is neither evicted from node n1 nor waited for"));
         assert_true(agent_rig_said(r, "Node n1 is drained"));
         assert_non_null(strstr(r->status, "Drained: spot notice"));
 }
