@@ -37,7 +37,7 @@ FREES = re.compile(r"(^|_)m?(free|freep|free_many|free_all|done|deinit)$|"
 LOGS = re.compile(r"^(log_|sd_event_source_set_description$)")  # sd-event logs descriptions
 CHECKS = re.compile(r"(^wakeups_|_next_wakeup$)")
 LOG_LEVEL = re.compile(r"^LOG_LEVEL_")  # the first or second argument of a function that logs
-SYMMETRIC = re.compile(r"^(str(case)?eq(_ptr)?|usec_add|calloc)$")
+SYMMETRIC = re.compile(r"^(str(case)?eq(_ptr)?|boot_id_(equal|differs)|usec_add|calloc)$")
 COMPARES = re.compile(r"^(mem|str(n|case|ncase)?)cmp$")
 EQUALS = re.compile(rb"\s*[=!]= 0\b")  # behind a call that compares
 UNSIGNED = {cindex.TypeKind.BOOL, cindex.TypeKind.UCHAR, cindex.TypeKind.USHORT, cindex.TypeKind.UINT, cindex.TypeKind.ULONG,
