@@ -104,16 +104,28 @@ TEST_CASE(test_left_alone) {
 
 /* Nobody's work on a machine is ended: a person or a tool has cordoned the node, or its machine is off, or nobody can say. */
 TEST_CASE(test_held_for_people) {
+        static const char cordoned[] =
+                "Node n0 waits to be repaired: it was cordoned by a person or a tool, who may be at work on its "
+                "machine. kubectl uncordon n0, and it is repaired; if it is to go now, kubectl delete node n0";
+        static const char unknown[] =
+                "Node n0 waits to be repaired: the provider does not say whether its machine is off: the cloud is "
+                "in a bad mood. vesper asks again every two minutes. Check the provider's credentials and region; "
+                "if the node is to go, kubectl delete node n0";
         static const struct {
-                const char *what, *annotation, *reason;
+                const char *what, *annotation, *reason, *text;
                 InstanceState state;
                 CloudOutcome answer;
         } rows[] = {
-                { "cordoned with kubectl", "kubectl", "Cordoned", INSTANCE_PRESENT, CLOUD_OK },
-                { "drained with vesperctl", ANNOTATION_CORDONED_BY_VESPERCTL, "Cordoned", INSTANCE_PRESENT, CLOUD_OK },
-                { "switched off", NULL, "MachineOff", INSTANCE_OFF, CLOUD_OK },
-                { "the provider does not answer", NULL, "MachineUnknown", INSTANCE_OFF, CLOUD_RETRY },
-                { "nor may it be asked", NULL, "MachineUnknown", INSTANCE_OFF, CLOUD_DENIED },
+                { "cordoned with kubectl", "kubectl", "Cordoned", cordoned, INSTANCE_PRESENT, CLOUD_OK },
+                { "drained with vesperctl", ANNOTATION_CORDONED_BY_VESPERCTL, "Cordoned", cordoned,
+                  INSTANCE_PRESENT, CLOUD_OK },
+                { "switched off", NULL, "MachineOff",
+                  "Node n0 waits to be repaired: its machine is off, as the provider says, and is not ended by a "
+                  "repair. Start it, or, if it is to go, kubectl delete node n0",
+                  INSTANCE_OFF, CLOUD_OK },
+                { "the provider does not answer", NULL, "MachineUnknown", unknown, INSTANCE_OFF,
+                  CLOUD_RETRY },
+                { "nor may it be asked", NULL, "MachineUnknown", unknown, INSTANCE_OFF, CLOUD_DENIED },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -131,7 +143,7 @@ TEST_CASE(test_held_for_people) {
                 run(r, USEC_PER_HOUR);
                 assert_int_equal(n_repaired(r, 2), 0);
                 assert_string_equal(held(r), rows[i].reason);
-                assert_true(rig_event_says(r, POOL, POOL_REPAIR_HELD, "Node n0 waits to be repaired: "));
+                assert_true(rig_event_says(r, POOL, POOL_REPAIR_HELD, rows[i].text));
                 assert_true(rig_machine(r, "n0")->n_described < 60);
                 assert_true(rig_event_says(r, "n0", "NodeRepairAnnounced", "") == !rows[i].annotation);
 
@@ -270,6 +282,9 @@ TEST_CASE(test_paused) {
         run(r, USEC_PER_HOUR);
         assert_int_equal(n_repaired(r, 1), 0);
         assert_string_equal(held(r), "Paused");
+        assert_true(rig_event_says(r, POOL, POOL_REPAIR_HELD,
+                                   "Node n0 waits to be repaired: a person has paused removals "
+                                   "(" ANNOTATION_PAUSED ")"));
         fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':null}}}");
         run(r, 2 * M);
         assert_int_equal(n_repaired(r, 1), 1);
