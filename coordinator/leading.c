@@ -9,6 +9,7 @@
 #include "hashmap.h"
 #include "heard-drain.h"
 #include "instance-orphans.h"
+#include "launches.h"
 #include "log.h"
 #include "marks.h"
 #include "object-writes.h"
@@ -59,6 +60,8 @@ struct Leading {
         RebootGrants *reboots;
         CloudReboots *cloud_reboots;
         EventAcks *acks;
+        Successors *successors;
+        Launches *launches;
         Repairs *repairs;
         Outlook *outlook;
         QueueWorker *queue_worker; /* NULL: no interruption queue is heard */
@@ -286,7 +289,11 @@ static int make_rooms(Leading *l) {
                 r = event_acks_new(&l->context, l->queue, l->writes, &l->acks);
         if (r < 0)
                 return r;
-        r = repairs_new(&l->context, l->queue, l->pool_statuses, &l->repairs);
+        r = successors_new(&l->context, l->queue, &l->successors);
+        if (r >= 0)
+                r = launches_new(&l->context, l->queue, l->successors, &l->launches);
+        if (r >= 0)
+                r = repairs_new(&l->context, l->queue, l->pool_statuses, l->successors, &l->repairs);
         if (r >= 0)
                 r = outlook_new(&l->context, l->queue, &l->o.pace->outlook_writes, &l->o.pace->outlook_events, &l->outlook);
         return r < 0 || !l->o.queue ? r : hear_queue(l);
@@ -363,6 +370,8 @@ Leading *leading_free(Leading *l) {
         queue_worker_free(l->queue_worker);
         outlook_free(l->outlook);
         repairs_free(l->repairs);
+        launches_free(l->launches);
+        successors_free(l->successors);
         pool_statuses_free(l->pool_statuses);
         event_acks_free(l->acks);
         cloud_reboots_free(l->cloud_reboots);
@@ -592,12 +601,15 @@ static void tell_of_invalid_claim(Leading *l, const KubeNodeClaim *claim) {
                      claim->object.invalid);
 }
 
-static void reconcile_claim(Leading *l, const char *name) {
+static void reconcile_claim(Leading *l, const char *name, const char *key) {
         const KubeNodeClaim *claim = cluster_view_claim(l->o.view, name);
 
-        if (claim)
+        if (claim) {
                 tell_of_invalid_claim(l, claim);
-        orphans_reconcile_claim(l->orphans, name, claim);
+                successors_see_claim(l->successors, claim, key);
+        }
+        if (!launches_reconcile_claim(l->launches, name, claim, key))
+                orphans_reconcile_claim(l->orphans, name, claim);
         if (!claim)
                 object_writes_forget(l->writes, &kube_node_claim_kind, NULL, name);
 }
@@ -611,7 +623,7 @@ static void on_key(const char *key, void *userdata) {
         else if ((name = startswith(key, "pool/")))
                 reconcile_pool(l, key, name);
         else if ((name = startswith(key, "claim/")))
-                reconcile_claim(l, name);
+                reconcile_claim(l, name, key);
         else if (streq(key, REBOOT_GRANTS_KEY))
                 reboot_grants_reconcile(l->reboots);
         else if (streq(key, EVENT_ACKS_KEY))
@@ -684,6 +696,8 @@ void leading_next_wakeup(const Leading *l, Wakeups *w) {
         reboot_grants_next_wakeup(l->reboots, w);
         cloud_reboots_next_wakeup(l->cloud_reboots, w);
         event_acks_next_wakeup(l->acks, w);
+        successors_next_wakeup(l->successors, w);
+        launches_next_wakeup(l->launches, w);
         repairs_next_wakeup(l->repairs, w);
         outlook_next_wakeup(l->outlook, w);
         if (l->queue_worker)

@@ -10,9 +10,9 @@ import re
 import sys
 
 SHARED = ["base", "loop", "log", "config", "json", "http-client", "cloud-http", "http-server", "metrics", "notice", "kube", "notify", "drain", "daemon"]
-# Inside coordinator: cluster < simulate, budget, cloud < queue, termination, interruption, disruption, webhook < reboot, outlook < repair < ctl, main.
+# Inside coordinator: cluster < simulate, budget, cloud < queue, termination, interruption, disruption, webhook < reboot, outlook, capacity < repair < ctl, main.
 COORDINATOR = {"simulate": 0, "cluster": 0, "budget": 1, "cloud": 1, "queue": 2, "termination": 2, "interruption": 2, "disruption": 2,
-               "webhook": 2, "reboot": 3, "outlook": 3, "repair": 4, "ctl": 5, ".": 5}
+               "webhook": 2, "reboot": 3, "outlook": 3, "capacity": 3, "repair": 4, "ctl": 5, ".": 5}
 # Inside shared/kube.
 KUBE = {"credentials": 0, "objects": 0, "client": 1, "watch": 2, "events": 2, "election": 2}
 # Who may include a library's header: "only inside json/", "only in kube/" ...

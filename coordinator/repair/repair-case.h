@@ -48,6 +48,7 @@ struct Repairs {
         const TerminationContext *context;
         WorkQueue *queue;
         PoolStatuses *pool_statuses;
+        Successors *successors;
         RepairBrake *brake;
         Hashmap *cases; /* by node */
         Hashmap *holds; /* by pool; those that are told */

@@ -363,6 +363,15 @@ void repairs_note_begun(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
         tell_repair(r, n, pool, v);
 }
 
+/* Where its pool says so. */
+static void wish_successor(Repairs *r, const KubeNode *n) {
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(r->context->view, n);
+        _cleanup_free_ char *key = claim ? strf("claim/%s", claim->object.meta.name) : NULL;
+
+        if (key)
+                successors_wish(r->successors, claim, key);
+}
+
 static void repair_node(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
         _cleanup_free_ char *key = strf("node/%s", c->node);
         ObjectWrite w = { .what = "delete, to repair it, the",
@@ -385,6 +394,7 @@ static void repair_node(Repairs *r, RepairCase *c, const KubeNode *n, const Kube
                         repair_brake_cancel(r->brake, n->object.meta.uid);
                 return;
         }
+        wish_successor(r, n);
         c->not_before_usec = usec_add(repairs_now(r), SENT_USEC);
         if (k >= 0 && !c->refused)
                 repairs_note_begun(r, n, pool, v);
@@ -648,7 +658,8 @@ void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way)
 
 /* -- life ----------------------------------------------------------------------------------------------- */
 
-int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses *pool_statuses, Repairs **ret) {
+int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses *pool_statuses, Successors *successors,
+                Repairs **ret) {
         _cleanup_(repairs_freep) Repairs *r = new0(Repairs, 1);
         const KubeNode *n;
         int k;
@@ -658,6 +669,7 @@ int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuse
         r->context = context;
         r->queue = queue;
         r->pool_statuses = pool_statuses;
+        r->successors = successors;
         r->stands = cluster_view_healthy(context->view);
         r->healthy_usec = repairs_now(r);
         k = repair_brake_new(&r->brake);

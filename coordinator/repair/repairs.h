@@ -37,6 +37,7 @@
  */
 
 #include "pool-status.h"
+#include "successors.h"
 #include "termination-context.h"
 #include "wakeup.h"
 #include "work-queue.h"
@@ -58,7 +59,9 @@ extern const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1];
 typedef struct Repairs Repairs;
 
 /* All borrowed. Looks at every node of the view. */
-int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses *pool_statuses, Repairs **ret);
+/* successors: borrowed. */
+int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses *pool_statuses, Successors *successors,
+                Repairs **ret);
 Repairs *repairs_free(Repairs *r);
 DEFINE_FREEP(Repairs, repairs_free);
 

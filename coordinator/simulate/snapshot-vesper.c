@@ -33,9 +33,34 @@ static void write_claim_spec(JsonWriter *w, const KubeNodeClaim *c) {
         json_open_object(w, "spec");
         json_add_string(w, "nodePool", c->node_pool);
         json_add_string(w, "providerID", c->provider_id);
+        if (c->replaces)
+                json_open_array(w, "replaces");
+        for (size_t i = 0; c->replaces && c->replaces[i]; i++)
+                json_add_string(w, NULL, c->replaces[i]);
+        if (c->replaces)
+                json_close_array(w);
+        if (c->attempt != 1)
+                json_add_int64(w, "attempt", c->attempt);
         json_add_string(w, "nodeName", c->made_for);
         write_duration(w, "terminationGracePeriod", c->termination_grace_usec);
         write_duration(w, "expireAfter", c->expire_after_usec);
+        json_close_object(w);
+}
+
+static void write_claim_request(JsonWriter *w, const ClaimRequest *r) {
+        if (!r->token)
+                return;
+        json_open_object(w, "group");
+        json_add_string(w, "token", r->token);
+        json_add_string(w, "like", r->like);
+        json_add_string(w, "zone", r->zone);
+        json_add_string(w, "capacityType", r->capacity_type);
+        json_add_time(w, "since", r->since_usec);
+        json_add_time(w, "time", r->time_usec);
+        json_add_string(w, "answer", r->answer);
+        json_add_string(w, "message", r->message);
+        if (r->unresolved)
+                json_add_bool(w, "unresolved", true);
         json_close_object(w);
 }
 
@@ -47,6 +72,13 @@ static void write_claim_status(JsonWriter *w, const KubeNodeClaim *c) {
         json_add_time(w, "deadline", c->deadline_usec);
         if (c->pods_left >= 0)
                 json_add_int64(w, "podsLeft", c->pods_left);
+        write_claim_request(w, &c->request);
+        if (c->successor) {
+                json_open_object(w, "successor");
+                json_add_string(w, "claim", c->successor);
+                json_add_bool(w, "made", c->successor_is_made);
+                json_close_object(w);
+        }
         snapshot_write_conditions(w, &c->object);
         json_close_object(w);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "adoption.h"
 
+#include "claim-body.h"
 #include "claim-name.h"
 #include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
-#include "heard-rule.h"
 #include "identity-proofs.h"
-#include "interruption.h"
+#include "interruption-due.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "machine-facts.h"
@@ -21,6 +21,9 @@
 
 /* So long a Node may be without a providerID before that is said. */
 #define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
+/* The API server's clock, and ours. */
+#define CLOCKS_APART_USEC USEC_PER_MINUTE
+#define LAUNCH_LOOK_AGAIN_USEC USEC_PER_SEC
 #define MACHINE_NAME_MAX_BYTES 128u /* of a UUID or machine id, in the CRD */
 #define PROVIDER_ID_MAX_BYTES 2048u /* of a claim's providerID, in the CRD */
 /* Maximum number of Nodes that adoption_next_wakeup() reports on: tests with thousands of Nodes would be
@@ -70,20 +73,6 @@ Adoption *adoption_free(Adoption *a) {
 
 /* -- the claim ------------------------------------------------------------------------------------------ */
 
-/* "90s", "30m", "24h": the form that the CRD asks for; parts of a second are rounded up. */
-static void add_duration(JsonWriter *w, const char *key, usec_t usec) {
-        uint64_t sec = usec / USEC_PER_SEC + (usec % USEC_PER_SEC > 0);
-
-        if (usec == USEC_INFINITY)
-                return;
-        if (sec > 0 && sec % 3600 == 0)
-                json_addf(w, key, "%lluh", (unsigned long long) sec / 3600);
-        else if (sec > 0 && sec % 60 == 0)
-                json_addf(w, key, "%llum", (unsigned long long) sec / 60);
-        else
-                json_addf(w, key, "%llus", (unsigned long long) sec);
-}
-
 /* Left out where it is none: the CRD would refuse the whole claim. */
 static void add_machine_name(JsonWriter *w, const char *key, const char *value) {
         if (value && strlen(value) <= MACHINE_NAME_MAX_BYTES)
@@ -93,30 +82,15 @@ static void add_machine_name(JsonWriter *w, const char *key, const char *value) 
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
         const char *id = kube_node_machine_id(n);
         _cleanup_free_ char *name = claim_name(pool->object.meta.name, id, n->object.meta.uid);
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        JsonWriter *w = name ? claim_body_open(pool, name) : NULL;
 
-        if (!name || json_writer_new(&w) < 0)
+        if (!w)
                 return NULL;
-        json_open_object(w, NULL);
-        json_add_string(w, "apiVersion", VESPER_GROUP "/" VESPER_VERSION_API);
-        json_add_string(w, "kind", kube_node_claim_kind.kind);
-        json_open_object(w, "metadata");
-        json_add_string(w, "name", name);
-        json_open_array(w, "finalizers");
-        json_add_string(w, NULL, FINALIZER_TERMINATION);
-        json_close_array(w);
-        json_close_object(w);
-        json_open_object(w, "spec");
-        json_add_string(w, "nodePool", pool->object.meta.name);
         json_add_string(w, "providerID", id);
         json_add_string(w, "nodeName", n->object.meta.name);
         add_machine_name(w, "systemUUID", n->system_uuid);
         add_machine_name(w, "machineID", n->machine_id);
-        add_duration(w, "terminationGracePeriod", pool->termination_grace_usec);
-        add_duration(w, "expireAfter", pool->disruption.expire_after_usec);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
+        return claim_body_close(w, pool);
 }
 
 /* True: the claim is there as far as the API server is concerned. */
@@ -192,6 +166,27 @@ static const struct {
         { CLAIM_INITIALIZED, "NodeReady", "The Node was seen Ready", true },
 };
 
+/* vesper has asked for the machine: nothing that its Node begins with keeps pods away any more. */
+static bool startup_is_over(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+        const KubeNodePool *pool = cluster_view_pool(v, strempty(c->node_pool));
+
+        for (size_t i = 0; i < n->n_taints; i++) {
+                const Taint *t = n->taints + i;
+
+                if (startswith(t->key, TAINT_READINESS_PREFIX))
+                        return false;
+                for (size_t k = 0; pool && k < pool->template.n_startup_taints; k++)
+                        if (streq(pool->template.startup_taints[k].key, t->key) &&
+                            streq_ptr(pool->template.startup_taints[k].effect, t->effect))
+                                return false;
+        }
+        return true;
+}
+
+static bool is_initialized(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+        return kube_node_is_ready(n) && (!c->replaces || startup_is_over(v, c, n));
+}
+
 static bool condition_is_true(const KubeNodeClaim *c, const char *type) {
         const Condition *k = kube_node_claim_condition(c, type);
 
@@ -235,18 +230,23 @@ static bool no_longer_refused(const KubeNodeClaim *c, Condition *ret) {
         return kube_node_claim_condition(c, CLAIM_NOT_ADOPTED);
 }
 
+/* While it is in service. */
+static const char *phase_of(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+        return kube_node_claim_is_new(c) && !is_initialized(v, c, n) ? "Registered" : "Adopted";
+}
+
 /* Initialized stays true once a Ready was seen. */
-static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {
+static bool status_is_right(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {
         Condition invalid, refused;
 
-        if (!streq_ptr(c->phase, "Adopted") || !streq_ptr(c->node_name, n->object.meta.name) ||
+        if (!streq_ptr(c->phase, phase_of(v, c, n)) || !streq_ptr(c->node_name, n->object.meta.name) ||
             kube_node_claim_condition(c, CLAIM_NODE_ABSENT) || !identity_is_right(c, proof) ||
             (claim_invalid_condition(c, &invalid) && !condition_is_said(&c->object, &invalid)) ||
             (no_longer_refused(c, &refused) && !condition_is_said(&c->object, &refused)))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
                 if (!condition_is_true(c, adopted_conditions[i].type) &&
-                    (!adopted_conditions[i].wants_ready || kube_node_is_ready(n)))
+                    (!adopted_conditions[i].wants_ready || is_initialized(v, c, n)))
                         return false;
         return true;
 }
@@ -264,19 +264,21 @@ static void add_identity(JsonWriter *w, const KubeNodeClaim *c, const IdentityPr
 }
 
 /* The Node is there. */
-static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
+static char *status_body(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
                          usec_t now_usec) {
         Condition ours[ELEMENTSOF(adopted_conditions) + 3];
-        size_t n_ours = ELEMENTSOF(adopted_conditions);
         JsonWriter *w = status_patch_open(&c->object);
+        size_t n_ours = 0;
 
         if (!w)
                 return NULL;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++) {
                 bool met = condition_is_true(c, adopted_conditions[i].type) ||
-                           !adopted_conditions[i].wants_ready || kube_node_is_ready(n);
+                           !adopted_conditions[i].wants_ready || is_initialized(v, c, n);
 
-                ours[i] = (Condition){
+                if (c->replaces && streq(adopted_conditions[i].type, CLAIM_LAUNCHED))
+                        continue; /* launches.c has said it */
+                ours[n_ours++] = (Condition){
                         .type = adopted_conditions[i].type,
                         .status = met ? CONDITION_TRUE : CONDITION_FALSE,
                         .reason = met ? adopted_conditions[i].reason : "NodeNotReady",
@@ -288,7 +290,7 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
         n_ours += no_longer_refused(c, ours + n_ours);
         for (size_t i = 0; i < n_ours; i++)
                 ours[i].last_transition_usec = now_usec;
-        json_add_string(w, "phase", "Adopted");
+        json_add_string(w, "phase", phase_of(v, c, n));
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
         add_identity(w, c, proof);
@@ -317,9 +319,9 @@ static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n,
                                       .subresource = "status" } };
         _cleanup_free_ char *body = NULL;
 
-        if (proof->soon || status_is_right(c, n, proof))
+        if (proof->soon || status_is_right(a->context->view, c, n, proof))
                 return;
-        body = status_body(c, n, proof, loop_wall(a->context->env->loop));
+        body = status_body(a->context->view, c, n, proof, loop_wall(a->context->env->loop));
         if (!body)
                 (void) work_queue_retry(a->queue, key);
         else if (object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body) > 0 &&
@@ -350,34 +352,6 @@ static void delete_if_terminable(Adoption *a, const KubeNode *n, const KubeNodeP
                          n->object.meta.name);
 }
 
-/* Wall clock: from when on its claim is to be deleted for this, before_usec ahead of it at the earliest. T is to be the notice's time: a
- * shorter terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
-static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim, usec_t before_usec) {
-        usec_t end = notice_announced(notice), ahead = MIN(claim->termination_grace_usec, before_usec);
-
-        return end == USEC_INFINITY || ahead == USEC_INFINITY ? 0 : usec_sub(end, ahead);
-}
-
-/* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. A person who has opened the node again, in spite
- * of its agent, has answered the queue's notice of the same end as well. */
-static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
-        const CoordinatorConfig *config = a->context->config;
-        InterruptionDelete deletes = (InterruptionDelete) config->interruption_delete;
-        const Interruption *seen = kube_node_interruption(n);
-        usec_t due = USEC_INFINITY;
-
-        if (seen && !interruption_is_over(seen) && interruption_delete_counts(deletes, seen->notice))
-                due = due_by_notice(seen->notice, claim, USEC_INFINITY); /* its agent has waited as [Policy] says */
-        for (size_t i = 0; i < claim->announced.n_items; i++) {
-                const Announced *told = claim->announced.items + i;
-                usec_t before = told->notice->kind == NOTICE_MAINTENANCE ? config->interruption_before_usec : USEC_INFINITY;
-
-                if (told->state == ANNOUNCED_STANDS && interruption_delete_counts(deletes, told->notice) && !heard_is_agent_overruled(seen, told->notice))
-                        due = MIN(due, due_by_notice(told->notice, claim, before));
-        }
-        return due;
-}
-
 /* What is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
  * agent drains; T is the notice's (node-deadline.h). */
 static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
@@ -388,7 +362,7 @@ static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNode
                           .target = { .kind = &kube_node_claim_kind, .name = m->name },
                           .state = m->uid,
                           .reconcile_key = key };
-        usec_t due = interruption_due(a, n, claim);
+        usec_t due = interruption_due(a->context->config, n, claim).at_usec;
 
         if (due == USEC_INFINITY)
                 return;
@@ -559,13 +533,26 @@ void adoption_forget_node(Adoption *a, const char *node) {
         forget_unadopted(a, node);
 }
 
+/* A machine was asked for, for that pool, before this Node came, and the cloud has not named it yet: it may be this one. */
+static bool may_be_launched(const Adoption *a, const KubeNodePool *pool, const KubeNode *n) {
+        const KubeNodeClaim *claim;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(a->context->view, &it, &claim);)
+                if (!claim->provider_id && claim->request.token && streq_ptr(claim->node_pool, pool->object.meta.name) &&
+                    claim->request.since_usec <= usec_add(n->object.meta.creation_usec, CLOCKS_APART_USEC))
+                        return true;
+        return false;
+}
+
 static void adopt(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
         Loop *loop = a->context->env->loop;
         _cleanup_free_ char *message = NULL;
         const char *reason =
                 adoption_refusal(a->context->view, a->context->cloud, pool, n, loop_wall(loop), &message);
 
-        if (!reason) {
+        if (!reason && may_be_launched(a, pool, n))
+                (void) work_queue_add_at(a->queue, key, usec_add(loop_now(loop), LAUNCH_LOOK_AGAIN_USEC));
+        else if (!reason) {
                 forget_unadopted(a, n->object.meta.name);
                 make_claim(a, pool, n, key);
                 (void) identity_proofs_ask(a->proofs, n, NULL, pool, key); /* meanwhile */
@@ -692,6 +679,8 @@ static const char *adoption_lacks(const Adoption *a, const KubeNode *n, const Ku
         usec_t wall = loop_wall(a->context->env->loop);
         _cleanup_free_ char *message = NULL;
 
+        if (!claim && may_be_launched(a, pool, n))
+                return NULL;
         if (!claim) {
                 (void) adoption_refusal(a->context->view, a->context->cloud, pool, n, wall, &message);
                 return message ? NULL : "NodeClaim";
@@ -699,7 +688,7 @@ static const char *adoption_lacks(const Adoption *a, const KubeNode *n, const Ku
         if (!object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) ||
             !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION))
                 return "finalizer";
-        if (!streq_ptr(claim->phase, "Adopted") || !streq_ptr(claim->node_name, n->object.meta.name))
+        if (!streq_ptr(claim->phase, phase_of(a->context->view, claim, n)) || !streq_ptr(claim->node_name, n->object.meta.name))
                 return "status";
         if (streq_ptr(object_meta_label(&n->object.meta, LABEL_LIFECYCLE_PHASE), "terminable"))
                 return "deletion";
@@ -719,7 +708,7 @@ static void report_node(const Adoption *a, const KubeNode *n, Wakeups *w) {
         PoolMatch match = cluster_view_pool_of_node(a->context->view, n, &pool, NULL);
         AdoptionAct act = adoption_act(a, n, claim, match, pool);
         const char *name = n->object.meta.name, *lacks = NULL;
-        usec_t due = act == ADOPTION_KEEP ? interruption_due(a, n, claim) : USEC_INFINITY,
+        usec_t due = act == ADOPTION_KEEP ? interruption_due(a->context->config, n, claim).at_usec : USEC_INFINITY,
                wall = loop_wall(a->context->env->loop);
         _cleanup_free_ char *key = strf("node/%s", name), *to_create = NULL;
 

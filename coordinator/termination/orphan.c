@@ -348,7 +348,8 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
                         return;
                 }
                 backoff_reset(&x->backoff);
-                if (!x->told_present)
+                /* A new machine is not a node yet: it has its launchTimeout. */
+                if (!x->told_present && !kube_node_claim_is_new(claim))
                         say(x, claim, "MachineWithoutNode",
                             "The machine is there, its Node is not. "
                             "If it does not come back, delete this NodeClaim: that ends the machine");

@@ -93,7 +93,7 @@ static const struct {
         { "spec.disruption.budgets", "no node is removed that nobody has asked to be removed", sets_budgets },
         { "spec.disruption.windows", "no node is removed that nobody has asked to be removed", sets_windows },
         { "spec.offerings", "no machine is asked for", sets_offerings },
-        { "spec.limits", "no machine is asked for", sets_limits },
+        { "spec.limits", "no machine is asked for, but in the place of one that goes (onInterruption)", sets_limits },
         { "spec.weight", "no machine is asked for", sets_weight },
         { "spec.template but its terminationGracePeriod", "nodes are neither made nor changed after it", sets_template },
         { "spec.provider.group", "machines are ended one by one, and not through a group", sets_group },
@@ -262,7 +262,7 @@ static char *held_notices_text(const PoolFigures *f) {
 }
 
 static void count_claim(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec) {
-        f->nodes++;
+        f->nodes += !kube_node_claim_is_new(c) || c->node_name; /* of a machine that is no node yet, none */
         note_identity(f, c);
         note_held_notices(f, c);
         if (c->object.meta.deletion_usec == 0)

@@ -201,7 +201,9 @@ static void part_with_claim(Release *r, const KubeNodePool *pool, const KubeNode
                             const char *pool_key) {
         const KubeNode *n = node_to_release(r->context->view, claim);
 
-        if (pool->deletion_policy == DELETION_POLICY_DELETE && !(n && kube_node_is_unmanaged(n))) {
+        if (!n && kube_node_claim_is_new(claim)) /* its machine has never been a node of the pool */
+                delete_claim(r, claim, pool_key);
+        else if (pool->deletion_policy == DELETION_POLICY_DELETE && !(n && kube_node_is_unmanaged(n))) {
                 if (!n || n->object.meta.deletion_usec > 0 ||
                     voluntary_delete_is_admitted(r->context->deletes, n, pool, "its NodePool is deleted with deletionPolicy Delete", pool_key))
                         delete_claim(r, claim, pool_key);

@@ -154,6 +154,12 @@
 /* Coordinator: a message of the interruption queue announces the end of a Capacity Block; it names no
  * instance. */
 #define MESSAGE_QUEUE_CAPACITY_BLOCK "3257d15fa3e94e01bfa050bcea18b938"
+/* Coordinator: the machine of a node goes, and its pool has a new one asked for in its place. */
+#define MESSAGE_SUCCESSOR_ASKED "6d2c0f8b4e1a4b6f9a3d57e08c91b2f4"
+/* Coordinator: the cloud has named the machine that was asked for. */
+#define MESSAGE_MACHINE_LAUNCHED "b83e5a917c0d4f2286f41d9ae7c0356b"
+/* Coordinator: the cloud did not launch a machine that was asked for; the line has its words. */
+#define MESSAGE_LAUNCH_FAILED "0f9a6c53d27b4e18b5c8e41f7a2d9063"
 /* The receiver of [Notify] is not told; the line says why. */
 #define MESSAGE_NOTIFY_FAILING "3d0a97944e7e75e150845591217918c5"
 /* The receiver of [Notify] takes messages again. */

@@ -17,7 +17,7 @@ import tempfile
 import xml.dom.minidom
 
 EXPOSURE_MAX = 16  # tenths
-FIELDS = {"NODE", "NOTICE_ID", "NOTICE_KIND", "PHASE", "DEADLINE", "POD", "PDB"}
+FIELDS = {"NODE", "NODECLAIM", "NOTICE_ID", "NOTICE_KIND", "PHASE", "DEADLINE", "POD", "PDB"}
 failures = []
 
 

@@ -142,6 +142,9 @@ void pool_disruption_write(const PoolDisruption *d, JsonWriter *w, const char *k
                 json_add_int64(w, "maxConcurrent", d->max_concurrent);
         write_budgets(w, d);
         write_windows(w, d);
+        json_add_string(w, "onInterruption", on_interruption_to_string(d->on_interruption));
+        if (d->launch_timeout_usec != LAUNCH_TIMEOUT_USEC)
+                write_duration(w, "launchTimeout", d->launch_timeout_usec);
         json_close_object(w);
 }
 

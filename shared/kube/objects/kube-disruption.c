@@ -226,6 +226,13 @@ static void decode_consolidation(Decoder *d, const Json *v, PoolDisruption *p) {
                                              preferences, ELEMENTSOF(preferences), 0) == 1;
 }
 
+/* No word that can be written stands for "unset". */
+static const char *const on_interruption_names[_ON_INTERRUPTION_MAX] = { "", "Replace", "None" };
+
+const char *on_interruption_to_string(OnInterruption o) {
+        return o == ON_INTERRUPTION_UNSET ? NULL : on_interruption_names[o];
+}
+
 void decode_pool_disruption(Decoder *d, const Json *v, PoolDisruption *ret) {
         static const char *const drifts[] = { "Never", "Auto" }, *const naked[] = { "Evict", "Block" };
 
@@ -245,6 +252,11 @@ void decode_pool_disruption(Decoder *d, const Json *v, PoolDisruption *ret) {
         }
         decode_budgets(d, json_get(v, "budgets"), ret);
         decode_windows(d, json_get(v, "windows"), ret);
+        ret->on_interruption = (OnInterruption) decode_word(d, json_get(v, "onInterruption"), "spec.disruption.onInterruption",
+                                                            on_interruption_names, ELEMENTSOF(on_interruption_names),
+                                                            ON_INTERRUPTION_UNSET);
+        ret->launch_timeout_usec = LAUNCH_TIMEOUT_USEC;
+        decode_duration(d, json_get(v, "launchTimeout"), "spec.disruption.launchTimeout", false, &ret->launch_timeout_usec);
 }
 
 void pool_disruption_done(PoolDisruption *p) {

@@ -52,6 +52,16 @@ typedef enum ConsolidationPolicy {
         _CONSOLIDATION_POLICY_MAX,
 } ConsolidationPolicy;
 
+/* Whether a machine whose end is announced gets a successor. */
+typedef enum OnInterruption {
+        ON_INTERRUPTION_UNSET,
+        ON_INTERRUPTION_REPLACE,
+        ON_INTERRUPTION_NONE,
+        _ON_INTERRUPTION_MAX,
+} OnInterruption;
+
+const char *on_interruption_to_string(OnInterruption o); /* "Replace", "None"; NULL: unset */
+
 /* Unset, or not understood, each of them removes nothing. */
 typedef struct PoolDisruption {
         usec_t empty_after_usec, expire_after_usec, expire_hard_after_usec; /* USEC_INFINITY: unset, or Never */
@@ -67,7 +77,11 @@ typedef struct PoolDisruption {
         bool has_default_budget;        /* that one */
         PoolSchedule *windows;          /* outside all of them nothing goes; none: whenever */
         size_t n_windows;
+        OnInterruption on_interruption;
+        usec_t launch_timeout_usec;     /* a new machine has so long to become a node that takes pods */
 } PoolDisruption;
+
+#define LAUNCH_TIMEOUT_USEC (15 * USEC_PER_MINUTE) /* where launchTimeout is unset */
 
 const char *consolidation_policy_to_string(ConsolidationPolicy p); /* "WhenEmpty" */
 

@@ -272,10 +272,22 @@ typedef struct ClaimIdentity {
         char *method;               /* NULL: nothing was proved yet */
 } ClaimIdentity;
 
+/* What was asked of the cloud for a claim (status.group), before it was asked. */
+typedef struct ClaimRequest {
+        char *token;                      /* the op id; NULL: nothing was asked yet */
+        char *like, *zone, *capacity_type; /* as they were asked for; NULL: not said */
+        usec_t since_usec, time_usec;     /* wall clock: of the first request, of the last; 0: absent */
+        char *answer;                     /* of the last: a word of cloud_answer_names; NULL: none came, or it was not written */
+        char *message;                    /* the cloud's own words, or NULL */
+        bool unresolved;                  /* this request, or an earlier one, may have launched a machine */
+} ClaimRequest;
+
 typedef struct KubeNodeClaim {
         KubeObject object;
         char *node_pool;                /* NULL: a person made it, for no pool (kube_node_claim_is_standalone()) */
-        char *provider_id;
+        char *provider_id;              /* NULL: a machine that is asked for, and not known yet */
+        char **replaces;                /* spec.replaces: claims whose machines this one takes the place of; NULL: it was adopted */
+        int64_t attempt;                /* spec.attempt: counts the machines that were asked for in their place; 1 if absent */
         char *made_for;                 /* spec.nodeName: the Node that was adopted, or is to be; NULL: not told */
         char *system_uuid, *machine_id; /* spec: as that Node had them then; NULL if it had none */
         ClaimIdentity identity;
@@ -291,6 +303,9 @@ typedef struct KubeNodeClaim {
         size_t n_blockers;
         Condition *conditions;
         size_t n_conditions;
+        ClaimRequest request;          /* status.group */
+        char *successor;               /* status.successor.claim: the claim that takes its place; NULL: none was asked for */
+        bool successor_is_made;        /* that claim was made: if it is not there, it has gone */
         AnnouncedList announced;       /* ANNOTATION_ANNOUNCED; empty: absent or unreadable */
         usec_t let_go_usec;            /* ANNOTATION_LET_GO, wall clock; 0: absent or unreadable */
 } KubeNodeClaim;
@@ -347,6 +362,8 @@ const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *t
 bool kube_node_claim_is_standalone(const KubeNodeClaim *c);
 /* Our finalizer is on it, and its status names the Node that was adopted by it. */
 bool kube_node_claim_is_adopted(const KubeNodeClaim *c);
+/* vesper asked for its machine, and that has not become a node yet that takes pods. */
+bool kube_node_claim_is_new(const KubeNodeClaim *c);
 const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type);
 
 /* -- shared by the decoders ------------------------------------------------------------------------------------------------- */

@@ -108,6 +108,29 @@ static void decode_blockers(Decoder *d, const Json *v, KubeNodeClaim *c) {
         }
 }
 
+#define REPLACES_MAX 100u /* maxItems in the CRD */
+
+static void decode_request(Decoder *d, const Json *v, ClaimRequest *ret) {
+        decode_string(d, json_get(v, "token"), "status.group.token", &ret->token);
+        decode_string(d, json_get(v, "like"), "status.group.like", &ret->like);
+        decode_string(d, json_get(v, "zone"), "status.group.zone", &ret->zone);
+        decode_string(d, json_get(v, "capacityType"), "status.group.capacityType", &ret->capacity_type);
+        decode_time(d, json_get(v, "since"), "status.group.since", &ret->since_usec);
+        decode_time(d, json_get(v, "time"), "status.group.time", &ret->time_usec);
+        decode_string(d, json_get(v, "answer"), "status.group.answer", &ret->answer);
+        decode_string(d, json_get(v, "message"), "status.group.message", &ret->message);
+        decode_bool(d, json_get(v, "unresolved"), "status.group.unresolved", &ret->unresolved);
+}
+
+static void request_done(ClaimRequest *r) {
+        free(r->token);
+        free(r->like);
+        free(r->zone);
+        free(r->capacity_type);
+        free(r->answer);
+        free(r->message);
+}
+
 static void decode_identity(Decoder *d, const Json *v, ClaimIdentity *ret) {
         decode_string(d, json_get(v, "instanceID"), "status.identity.instanceID", &ret->instance_id);
         decode_string(d, json_get(v, "region"), "status.identity.region", &ret->region);
@@ -123,6 +146,9 @@ static void decode_claim_status(Decoder *d, const Json *status, KubeNodeClaim *c
         decode_string(d, json_get(status, "lastCloudError"), "status.lastCloudError", &c->last_cloud_error);
         decode_int64(d, json_get(status, "podsLeft"), "status.podsLeft", &c->pods_left);
         decode_blockers(d, json_get(status, "blockers"), c);
+        decode_request(d, json_get(status, "group"), &c->request);
+        decode_string(d, json_path(status, "successor", "claim", NULL), "status.successor.claim", &c->successor);
+        decode_bool(d, json_path(status, "successor", "made", NULL), "status.successor.made", &c->successor_is_made);
         decode_conditions(d, json_get(status, "conditions"), &c->conditions, &c->n_conditions);
 }
 
@@ -145,8 +171,11 @@ static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) 
 
         c->termination_grace_usec = c->expire_after_usec = USEC_INFINITY;
         c->pods_left = -1;
+        c->attempt = 1;
         decode_string(&d, json_get(spec, "nodePool"), "spec.nodePool", &c->node_pool);
         decode_string(&d, json_get(spec, "providerID"), "spec.providerID", &c->provider_id);
+        decode_names(&d, json_get(spec, "replaces"), "spec.replaces", NULL, REPLACES_MAX, &c->replaces);
+        decode_int64(&d, json_get(spec, "attempt"), "spec.attempt", &c->attempt);
         decode_string(&d, json_get(spec, "nodeName"), "spec.nodeName", &c->made_for);
         decode_string(&d, json_get(spec, "systemUUID"), "spec.systemUUID", &c->system_uuid);
         decode_string(&d, json_get(spec, "machineID"), "spec.machineID", &c->machine_id);
@@ -164,6 +193,9 @@ static void node_claim_done(KubeObject *o, InternPool *pool) {
 
         free(c->node_pool);
         free(c->provider_id);
+        free(c->replaces);
+        request_done(&c->request);
+        free(c->successor);
         free(c->made_for);
         free(c->system_uuid);
         free(c->machine_id);
@@ -213,6 +245,12 @@ bool kube_node_claim_is_standalone(const KubeNodeClaim *c) {
 bool kube_node_claim_is_adopted(const KubeNodeClaim *c) {
         assert(c);
         return object_meta_has_finalizer(&c->object.meta, FINALIZER_TERMINATION) && !isempty(c->node_uid);
+}
+
+bool kube_node_claim_is_new(const KubeNodeClaim *c) {
+        const Condition *k = kube_node_claim_condition(c, CLAIM_INITIALIZED);
+
+        return c->replaces && !(k && k->status == CONDITION_TRUE);
 }
 
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type) {

@@ -18,6 +18,8 @@
 /* Coordinator: chosen for removal. */
 #define TAINT_DISRUPTED "vesper.sh/disrupted"
 #define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+/* The node readiness controller keeps pods away until a rule of its own holds. */
+#define TAINT_READINESS_PREFIX "readiness.k8s.io/"
 /* A cloud controller manager has still to come by, and brings spec.providerID. */
 #define TAINT_UNINITIALIZED "node.cloudprovider.kubernetes.io/uninitialized"
 
@@ -117,6 +119,9 @@
 #define CLAIM_LAUNCHED "Launched"
 #define CLAIM_REGISTERED "Registered"
 #define CLAIM_INITIALIZED "Initialized"
+/* vesper asks the cloud for the machine, and was not given it: the message has the cloud's words. */
+#define CLAIM_LAUNCH_FAILING "LaunchFailing"
+#define CLAIM_PHASE_LAUNCHED "Launched"
 #define CLAIM_DRAINED "Drained"
 #define CLAIM_VOLUMES_DETACHED "VolumesDetached"
 #define CLAIM_INSTANCE_TERMINATING "InstanceTerminating"

@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launches.h"
+
+#include <inttypes.h>
+
+#include "backoff.h"
+#include "hashmap.h"
+#include "launch-rule.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "parse-util.h"
+#include "status-patch.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+#define LABEL_ZONE "topology.kubernetes.io/zone"
+#define RECORD_TIMEOUT_USEC (5 * USEC_PER_SEC)
+/* What was recorded lets the request leave for so long. */
+#define RECORDED_USEC (5 * USEC_PER_SEC)
+/* What waits for another claim to go, or for room in spec.limits, looks again then. */
+#define LOOK_AGAIN_USEC (5 * USEC_PER_SEC)
+#define WORDS_MAX_BYTES 1024u
+
+static const char *const capacity_labels[] = { "vesper.sh/capacity-type", "karpenter.sh/capacity-type" };
+
+typedef struct Launch {
+        Launches *owner;
+        char *name, *uid, *key;
+        CloudProvider *provider; /* NULL: there is none that can launch */
+        CloudCall *call;         /* launch, or find */
+        KubeCall *record;        /* the request is being written */
+        LaunchFound found;
+        bool can_find;
+        bool maybe;              /* a request may have launched a machine */
+        bool is_answered;        /* the last request: what follows is its answer */
+        bool is_final;
+        CloudAnswer answer;
+        char *words;             /* the cloud's, or NULL */
+        char *id;                /* as the cloud has named it */
+        usec_t again_usec;       /* wall clock */
+        Backoff backoff;
+} Launch;
+
+struct Launches {
+        const TerminationContext *context;
+        WorkQueue *queue;
+        Successors *successors;
+        Hashmap *map; /* name -> Launch */
+};
+
+static void *launch_free(void *p) {
+        Launch *x = p;
+
+        cloud_call_free(x->call);
+        kube_call_free(x->record);
+        free(x->name);
+        free(x->uid);
+        free(x->key);
+        free(x->words);
+        free(x->id);
+        free(x);
+        return NULL;
+}
+
+int launches_new(const TerminationContext *context, WorkQueue *queue, Successors *successors, Launches **ret) {
+        _cleanup_(launches_freep) Launches *l = NULL;
+        int r;
+
+        assert(context && queue && successors && ret);
+        l = new0(Launches, 1);
+        if (!l)
+                return -ENOMEM;
+        l->context = context;
+        l->queue = queue;
+        l->successors = successors;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &l->map);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+Launches *launches_free(Launches *l) {
+        if (!l)
+                return NULL;
+        hashmap_free_with(l->map, launch_free);
+        free(l);
+        return NULL;
+}
+
+size_t launches_size(const Launches *l) {
+        return hashmap_size(l->map);
+}
+
+static void forget(Launches *l, const char *name) {
+        Launch *x = hashmap_remove(l->map, name);
+
+        if (x)
+                launch_free(x);
+}
+
+static usec_t wall_of(const Launches *l) {
+        return loop_wall(l->context->env->loop);
+}
+
+static void again(Launch *x, usec_t delay_usec) {
+        x->again_usec = usec_add(wall_of(x->owner), delay_usec);
+        (void) work_queue_add(x->owner->queue, x->key);
+}
+
+static const KubeNodeClaim *claim_of(const Launch *x) {
+        const KubeNodeClaim *claim = cluster_view_claim(x->owner->context->view, x->name);
+
+        return claim && streq(claim->object.meta.uid, x->uid) ? claim : NULL;
+}
+
+/* -- whom it replaces ----------------------------------------------------------------------------------- */
+
+/* NULL: it is gone. */
+static const KubeNodeClaim *replaced_by(const Launches *l, const KubeNodeClaim *claim) {
+        return cluster_view_claim(l->context->view, claim->replaces[0]);
+}
+
+static const KubeNode *node_of(const Launches *l, const KubeNodeClaim *claim) {
+        return claim && claim->node_name ? cluster_view_node(l->context->view, claim->node_name) : NULL;
+}
+
+/* Of its pool, or of the machine that it replaces. NULL: it cannot launch, or nobody knows which. */
+static CloudProvider *provider_of(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        const KubeNodeClaim *replaced = replaced_by(l, claim);
+        const CloudRegistry *cloud = l->context->cloud;
+        CloudProvider *p = NULL;
+
+        if (pool && pool->provider_name)
+                p = cloud_registry_named(cloud, pool->provider_name);
+        else if (claim->request.like || replaced)
+                p = cloud_registry_for(cloud, claim->request.like ? claim->request.like : replaced->provider_id);
+        else if (cloud->n_providers == 1)
+                p = cloud->providers[0];
+        return p && cloud_provider_has(p, CLOUD_LAUNCH) ? p : NULL;
+}
+
+static const char *capacity_type_of(const KubeNode *n) {
+        const char *value = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(capacity_labels) && !value; i++)
+                value = object_meta_label(&n->object.meta, capacity_labels[i]);
+        return value;
+}
+
+/* As it was asked for before, or as the machine is that goes. Borrowed. */
+static CloudLaunch launch_of(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        const KubeNodeClaim *replaced = replaced_by(l, claim);
+        const KubeNode *n = node_of(l, replaced);
+
+        if (claim->request.token)
+                return (CloudLaunch){ .group = pool->provider_group,
+                                      .like = claim->request.like,
+                                      .zone = claim->request.zone,
+                                      .capacity_type = claim->request.capacity_type };
+        return (CloudLaunch){ .group = pool->provider_group,
+                              .like = replaced ? replaced->provider_id : NULL,
+                              .zone = n ? object_meta_label(&n->object.meta, LABEL_ZONE) : NULL,
+                              .capacity_type = n ? capacity_type_of(n) : NULL };
+}
+
+/* spec.limits of the pool hold with one machine more. Of anything but "nodes" only the machine that goes says how much one more
+ * would be: its place is free when it has gone. */
+static bool limits_have_room(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        const KubeNodeClaim *c;
+        int64_t n = 0, max;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(l->context->view, &it, &c);)
+                n += streq_ptr(c->node_pool, pool->object.meta.name);
+        for (size_t i = 0; i < pool->limits.n_items; i++) {
+                const KeyValue *limit = pool->limits.items + i;
+                bool counts = streq(limit->key, "nodes") && parse_int64(limit->value, &max) >= 0;
+
+                if (counts ? n > max : replaced_by(l, claim) != NULL)
+                        return false;
+        }
+        return true;
+}
+
+static bool may_begin(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        _cleanup_free_ char *previous = NULL;
+
+        if (claim->attempt > 1) {
+                previous = successor_claim_name(claim->replaces[0], claim->attempt - 1);
+                if (!previous || cluster_view_claim(l->context->view, previous))
+                        return false;
+        }
+        return limits_have_room(l, claim, pool);
+}
+
+/* -- what people are told ------------------------------------------------------------------------------- */
+
+/* On the claim, and on the Node that is waited for. */
+static void say(const Launch *x, const KubeNodeClaim *claim, EventType type, const char *reason, const char *message) {
+        const KubeNode *n = node_of(x->owner, replaced_by(x->owner, claim));
+        EventObject of_claim = event_object(&claim->object);
+
+        event_record(x->owner->context->recorder, &of_claim, type, reason, "%s", message);
+        if (n) {
+                EventObject of_node = event_object(&n->object);
+
+                event_record(x->owner->context->recorder, &of_node, type, reason, "Its successor, NodeClaim %s: %s",
+                             claim->object.meta.name, message);
+        }
+}
+
+static void tell_failed(Launch *x) {
+        static const char *const reasons[_CLOUD_ANSWER_MAX] = {
+                [CLOUD_ANSWER_UNKNOWN] = "LaunchUnknown",
+                [CLOUD_ANSWER_LATER] = "LaunchFailed",
+                [CLOUD_ANSWER_NO_CAPACITY] = "NoCapacity",
+                [CLOUD_ANSWER_AT_MINIMUM] = "LaunchFailed",
+                [CLOUD_ANSWER_REFUSED] = "LaunchRefused",
+        };
+        const KubeNodeClaim *claim = claim_of(x);
+
+        if (!claim || x->answer == CLOUD_ANSWER_ACCEPTED)
+                return;
+        log_event(x->owner->context->env->log, LOG_LEVEL_WARNING, MESSAGE_LAUNCH_FAILED,
+                  LOG_FIELDS({ "NODECLAIM", x->name }, { "REASON", reasons[x->answer] }),
+                  "NodeClaim %s: the machine was not launched, asking again: %s", x->name, strempty(x->words));
+        say(x, claim, EVENT_WARNING, reasons[x->answer], strempty(x->words));
+}
+
+/* -- what is asked -------------------------------------------------------------------------------------- */
+
+static void on_found(const CloudResult *result, void *userdata) {
+        Launch *x = userdata;
+        usec_t delay = backoff_next(&x->backoff, x->owner->context->env->random);
+
+        if (result->outcome == CLOUD_OK && result->provider_id)
+                (void) free_and_strdup(&x->id, result->provider_id);
+        else if (result->outcome == CLOUD_OK)
+                x->found = LAUNCH_FOUND_NONE;
+        else if (streq_ptr(result->code, CLOUD_UNSUPPORTED))
+                x->can_find = false;
+        x->call = cloud_call_free(x->call);
+        /* What was refused waits as that said; what may be there is looked for with growing pauses. */
+        if (x->maybe || result->outcome != CLOUD_OK)
+                again(x, MAX(delay, result->retry_after_usec));
+        else
+                (void) work_queue_add(x->owner->queue, x->key);
+}
+
+static void launch_find(Launch *x, const KubeNodeClaim *claim) {
+        const CloudReservation find = { .operation = CLOUD_FIND,
+                                        .op_id = claim->request.token,
+                                        .pool = claim->node_pool,
+                                        .done = on_found,
+                                        .userdata = x };
+
+        if (cloud_reserve(x->provider, &find, &x->call) < 0)
+                again(x, USEC_PER_SEC);
+}
+
+static void on_launched(const CloudResult *result, void *userdata) {
+        Launch *x = userdata;
+
+        x->is_answered = true;
+        x->answer = cloud_result_answer(result);
+        x->is_final = streq_ptr(result->code, CLOUD_UNSUPPORTED);
+        x->maybe = x->maybe || x->answer == CLOUD_ANSWER_UNKNOWN || x->answer == CLOUD_ANSWER_ACCEPTED;
+        free(x->words);
+        x->words = str_sanitize(strempty(result->message), WORDS_MAX_BYTES);
+        if (x->answer == CLOUD_ANSWER_ACCEPTED && result->provider_id)
+                (void) free_and_strdup(&x->id, result->provider_id);
+        x->call = cloud_call_free(x->call);
+        tell_failed(x);
+        again(x, MAX(backoff_next(&x->backoff, x->owner->context->env->random), result->retry_after_usec));
+}
+
+static void on_recorded(const KubeReply *reply, void *userdata) {
+        Launch *x = userdata;
+        bool written = !reply->error;
+
+        x->record = kube_call_free(x->record);
+        if (written) {
+                x->is_answered = false;
+                x->found = LAUNCH_NOT_LOOKED;
+                cloud_call_send(x->call, usec_add(loop_now(x->owner->context->env->loop), RECORDED_USEC));
+                return;
+        }
+        x->call = cloud_call_free(x->call);
+        again(x, backoff_next(&x->backoff, x->owner->context->env->random));
+}
+
+/* One token for one claim: whatever is asked again launches nothing twice. */
+static char *token_of(const KubeNodeClaim *claim) {
+        return claim->request.token ? strdup(claim->request.token) : strf("launch-%s", claim->object.meta.uid);
+}
+
+static char *record_body(const Launch *x, const KubeNodeClaim *claim, const CloudLaunch *launch) {
+        usec_t now = wall_of(x->owner), since = claim->request.since_usec > 0 ? claim->request.since_usec : now;
+        JsonWriter *w = status_patch_open(&claim->object);
+        _cleanup_free_ char *token = token_of(claim);
+
+        if (!w)
+                return NULL;
+        json_add_string(w, "phase", "Launching");
+        json_open_object(w, "group");
+        json_add_string(w, "request", "Launch");
+        json_add_string(w, "token", token);
+        json_add_string(w, "like", launch->like);
+        json_add_string(w, "zone", launch->zone);
+        json_add_string(w, "capacityType", launch->capacity_type);
+        json_add_time(w, "since", since);
+        json_add_time(w, "time", now);
+        json_add_null(w, "answer");
+        json_add_null(w, "message");
+        if (x->maybe)
+                json_add_bool(w, "unresolved", true);
+        json_close_object(w);
+        return status_patch_close(w);
+}
+
+/* The place is ours. */
+static void on_place(void *userdata) {
+        Launch *x = userdata;
+        const TerminationContext *context = x->owner->context;
+        const KubeTarget target = { .kind = &kube_node_claim_kind, .name = x->name, .subresource = "status" };
+        const KubeCallOptions options = { .timeout_usec = RECORD_TIMEOUT_USEC, .guard = context->guard };
+        const KubeNodeClaim *claim = claim_of(x);
+        const KubeNodePool *pool = claim ? cluster_view_pool(context->view, strempty(claim->node_pool)) : NULL;
+        _cleanup_free_ char *body = NULL;
+
+        if (x->record)
+                return;
+        if (pool && claim->object.meta.deletion_usec == 0) {
+                CloudLaunch launch = launch_of(x->owner, claim, pool);
+
+                body = record_body(x, claim, &launch);
+        }
+        if (body && kube_patch(context->client, &target, KUBE_PATCH_MERGE, body, &options, on_recorded, x, &x->record) >= 0)
+                return;
+        x->call = cloud_call_free(x->call);
+        again(x, USEC_PER_SEC);
+}
+
+static void launch_request(Launch *x, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        _cleanup_free_ char *token = token_of(claim);
+        const CloudReservation launch = { .operation = CLOUD_LAUNCH,
+                                          .op_id = token,
+                                          .pool = claim->node_pool,
+                                          .launch = launch_of(x->owner, claim, pool),
+                                          .guard = x->owner->context->guard,
+                                          .prove = on_place,
+                                          .done = on_launched,
+                                          .userdata = x };
+
+        if (!token || cloud_reserve(x->provider, &launch, &x->call) < 0)
+                again(x, USEC_PER_SEC);
+}
+
+/* -- what is written ------------------------------------------------------------------------------------ */
+
+static void launch_take(Launch *x, const KubeNodeClaim *claim) {
+        ObjectWrite w = { .what = "name the machine of",
+                          .target = { .kind = &kube_node_claim_kind, .name = x->name },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = x->key,
+                          .urgent = true,
+                          .rank = KUBE_RANK_FOLLOWS };
+        _cleanup_(json_writer_freep) JsonWriter *json = NULL;
+        _cleanup_free_ char *body = NULL;
+
+        if (json_writer_new(&json) >= 0) {
+                json_open_object(json, NULL);
+                json_open_object(json, "metadata");
+                json_add_string(json, "resourceVersion", claim->object.meta.resource_version);
+                json_close_object(json);
+                json_open_object(json, "spec");
+                json_add_string(json, "providerID", x->id);
+                json_close_object(json);
+                json_close_object(json);
+                body = json_writer_steal(json, NULL);
+        }
+        if (!body)
+                (void) work_queue_retry(x->owner->queue, x->key);
+        else
+                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+}
+
+/* Nothing was launched: nobody waits for it. */
+static void launch_release(Launch *x, const KubeNodeClaim *claim) {
+        ObjectWrite w = { .what = "release",
+                          .target = { .kind = &kube_node_claim_kind, .name = x->name },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = x->key };
+        _cleanup_free_ char *body = NULL;
+        int r = termination_finalizer_patch(&claim->object, &body);
+
+        if (r < 0)
+                (void) work_queue_retry(x->owner->queue, x->key);
+        else if (r > 0 && object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body) > 0) {
+                log_event(x->owner->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODECLAIM", x->name }),
+                          "NodeClaim %s is being deleted, and no machine was launched for it: removing its finalizer", x->name);
+                say(x, claim, EVENT_NORMAL, "NothingLaunched", "No machine was launched for it");
+        }
+}
+
+/* True: it is sent. */
+static bool delete_claim(Launches *l, const KubeNodeClaim *claim, const char *key) {
+        ObjectWrite w = { .what = "delete",
+                          .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name },
+                          .state = claim->object.meta.uid,
+                          .reconcile_key = key };
+
+        return object_writes_delete(l->context->writes, &w, claim->object.meta.uid, NULL) > 0;
+}
+
+static void launch_give_up(Launch *x, const KubeNodeClaim *claim) {
+        _cleanup_free_ char *message = NULL;
+
+        if (x->is_final)
+                message = strf("The provider cannot launch machines: %s", strempty(x->words));
+        else if (!x->provider)
+                message = strdup("Nobody wants its machine any more: its NodePool is gone, says onInterruption: None, or has no provider that can launch");
+        else
+                message = strf("No machine was launched within 15 minutes, and it is not asked for any more: %s",
+                               isempty(x->words) ? "the cloud did not say why" : x->words);
+        if (delete_claim(x->owner, claim, x->key))
+                say(x, claim, EVENT_WARNING, "LaunchGivenUp", message ? message : "No machine was launched");
+}
+
+static Condition launching_condition(const Launch *x) {
+        return (Condition){ .type = CLAIM_LAUNCHED,
+                            .status = CONDITION_FALSE,
+                            .reason = "Launching",
+                            .message = "A machine is asked for" };
+}
+
+static Condition failing_condition(const Launch *x) {
+        bool failing = x->answer != CLOUD_ANSWER_ACCEPTED;
+
+        return (Condition){ .type = CLAIM_LAUNCH_FAILING,
+                            .status = failing ? CONDITION_TRUE : CONDITION_FALSE,
+                            .reason = failing ? "NotLaunched" : "Accepted",
+                            .message = failing ? x->words : NULL };
+}
+
+/* The last answer. True: it stands in the claim. */
+static bool answer_stands(Launch *x, const KubeNodeClaim *claim) {
+        const char *answer = cloud_answer_names[x->answer];
+        ObjectWrite w = { .what = "write the answer of the cloud to",
+                          .target = { .kind = &kube_node_claim_kind, .name = x->name, .subresource = "status" },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = x->key };
+        Condition conditions[] = { launching_condition(x), failing_condition(x) };
+        _cleanup_free_ char *body = NULL;
+        JsonWriter *json;
+
+        if (!x->is_answered || !claim->request.token ||
+            (streq_ptr(claim->request.answer, answer) && streq(strempty(claim->request.message), strempty(x->words))))
+                return true;
+        json = status_patch_open(&claim->object);
+        if (json) {
+                for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
+                        conditions[i].last_transition_usec = wall_of(x->owner);
+                json_open_object(json, "group");
+                json_add_string(json, "answer", answer);
+                json_add_string(json, "message", isempty(x->words) ? NULL : x->words);
+                if (x->maybe)
+                        json_add_bool(json, "unresolved", true);
+                json_close_object(json);
+                status_patch_add_conditions(json, &claim->object, conditions, ELEMENTSOF(conditions), 0, NULL);
+                body = status_patch_close(json);
+        }
+        if (!body)
+                (void) work_queue_retry(x->owner->queue, x->key);
+        else
+                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+        return false;
+}
+
+/* -- a claim without a machine -------------------------------------------------------------------------- */
+
+/* What an earlier leader has written. */
+static void launch_resume(Launch *x, const KubeNodeClaim *claim) {
+        const ClaimRequest *r = &claim->request;
+
+        x->maybe = r->token && (r->unresolved || !r->answer || streq(r->answer, cloud_answer_names[CLOUD_ANSWER_UNKNOWN]) ||
+                                streq(r->answer, cloud_answer_names[CLOUD_ANSWER_ACCEPTED]));
+        x->answer = CLOUD_ANSWER_UNKNOWN;
+}
+
+static int launch_new(Launches *l, const KubeNodeClaim *claim, const char *key, Launch **ret) {
+        Launch *x = new0(Launch, 1);
+        int r;
+
+        if (!x)
+                return -ENOMEM;
+        x->owner = l;
+        x->can_find = true;
+        x->backoff = (Backoff){ .base_usec = 2 * USEC_PER_SEC, .cap_usec = USEC_PER_MINUTE, .jitter_permille = 200 };
+        launch_resume(x, claim);
+        if (free_and_strdup(&x->name, claim->object.meta.name) < 0 || free_and_strdup(&x->uid, claim->object.meta.uid) < 0 ||
+            free_and_strdup(&x->key, key) < 0)
+                r = -ENOMEM;
+        else
+                r = hashmap_put(l->map, x->name, x);
+        if (r < 0) {
+                launch_free(x);
+                return r;
+        }
+        *ret = x;
+        return 0;
+}
+
+static LaunchFacts facts_of(const Launch *x, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        const ClaimRequest *r = &claim->request;
+
+        return (LaunchFacts){
+                .deleting = claim->object.meta.deletion_usec > 0,
+                .is_wanted = x->provider && pool && pool->object.meta.deletion_usec == 0 && !pool->object.invalid &&
+                             pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE,
+                .may_begin = pool && may_begin(x->owner, claim, pool),
+                .is_asked = r->token,
+                .maybe = x->maybe,
+                .can_find = x->can_find && x->provider && cloud_provider_has(x->provider, CLOUD_FIND),
+                .is_final = x->is_answered && x->is_final,
+                .found = x->found,
+                .has_id = x->id,
+                .is_accepted = x->is_answered ? x->answer == CLOUD_ANSWER_ACCEPTED
+                                              : streq_ptr(r->answer, cloud_answer_names[CLOUD_ANSWER_ACCEPTED]),
+                .since_usec = r->since_usec,
+                .time_usec = r->time_usec,
+                .now_usec = wall_of(x->owner),
+                .again_usec = x->again_usec,
+        };
+}
+
+static void launch_step(Launch *x, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool = cluster_view_pool(x->owner->context->view, strempty(claim->node_pool));
+        Loop *loop = x->owner->context->env->loop;
+        LaunchFacts facts;
+        usec_t at;
+
+        if (!x->provider)
+                x->provider = provider_of(x->owner, claim, pool);
+        facts = facts_of(x, claim, pool);
+        switch (launch_act(&facts, &at)) {
+        case LAUNCH_WAIT:
+                at = at == USEC_INFINITY ? usec_add(loop_now(loop), LOOK_AGAIN_USEC) : loop_from_wall(loop, at);
+                (void) work_queue_add_at(x->owner->queue, x->key, at);
+                return;
+        case LAUNCH_REQUEST:
+                launch_request(x, claim, pool);
+                return;
+        case LAUNCH_FIND:
+                launch_find(x, claim);
+                return;
+        case LAUNCH_TAKE:
+                launch_take(x, claim);
+                return;
+        case LAUNCH_GIVE_UP:
+                launch_give_up(x, claim);
+                return;
+        case LAUNCH_RELEASE:
+                launch_release(x, claim);
+                return;
+        case _LAUNCH_ACT_MAX:
+                break;
+        }
+        assert(false && "a launch without an act");
+}
+
+static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const char *key) {
+        Launch *x = hashmap_get(l->map, claim->object.meta.name);
+
+        if (x && !streq(x->uid, claim->object.meta.uid)) {
+                forget(l, claim->object.meta.name);
+                x = NULL;
+        }
+        if (!x && launch_new(l, claim, key, &x) < 0) {
+                (void) work_queue_retry(l->queue, key);
+                return;
+        }
+        /* What has been sent is waited for, whatever the claim says now: its answer may name a machine. */
+        if (!x->call && !x->record && answer_stands(x, claim))
+                launch_step(x, claim);
+}
+
+/* -- a claim with a machine ----------------------------------------------------------------------------- */
+
+static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *key) {
+        ObjectWrite w = { .what = "write the status of",
+                          .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = key };
+        Condition conditions[] = {
+                { .type = CLAIM_LAUNCHED, .status = CONDITION_TRUE, .reason = "Launched", .message = "The cloud has named the machine" },
+                { .type = CLAIM_LAUNCH_FAILING, .status = CONDITION_FALSE, .reason = "Launched" },
+        };
+        JsonWriter *json = status_patch_open(&claim->object);
+        _cleanup_free_ char *body = NULL;
+
+        if (json) {
+                for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
+                        conditions[i].last_transition_usec = wall_of(l);
+                json_add_string(json, "phase", CLAIM_PHASE_LAUNCHED);
+                status_patch_add_conditions(json, &claim->object, conditions, ELEMENTSOF(conditions), 0, NULL);
+                body = status_patch_close(json);
+        }
+        if (!body)
+                (void) work_queue_retry(l->queue, key);
+        else if (object_writes_patch(l->context->writes, &w, KUBE_PATCH_MERGE, body) > 0)
+                log_event(l->context->env->log, LOG_LEVEL_INFO, MESSAGE_MACHINE_LAUNCHED,
+                          LOG_FIELDS({ "NODECLAIM", claim->object.meta.name }, { "PROVIDER_ID", claim->provider_id }),
+                          "NodeClaim %s: its machine %s is launched", claim->object.meta.name, claim->provider_id);
+}
+
+/* Has it become a node that takes pods in time? */
+static void see_timeout(Launches *l, const KubeNodeClaim *claim, const char *key) {
+        const KubeNodePool *pool = cluster_view_pool(l->context->view, strempty(claim->node_pool));
+        usec_t timeout = pool ? pool->disruption.launch_timeout_usec : LAUNCH_TIMEOUT_USEC;
+        usec_t due = usec_add(claim->request.time_usec, timeout);
+        EventObject o = event_object(&claim->object);
+
+        if (claim->request.time_usec == 0)
+                return;
+        if (wall_of(l) < due) {
+                (void) work_queue_add_at(l->queue, key, loop_from_wall(l->context->env->loop, due));
+                return;
+        }
+        if (delete_claim(l, claim, key))
+                event_record(l->context->recorder, &o, EVENT_WARNING, "LaunchTimeout",
+                     "Its machine %s was launched, and is no node that takes pods %" PRIu64 " minutes later: the machine is ended, and the next is asked for, %d in all",
+                     claim->provider_id, timeout / USEC_PER_MINUTE, SUCCESSOR_ATTEMPTS_MAX);
+}
+
+bool launches_reconcile_claim(Launches *l, const char *name, const KubeNodeClaim *claim, const char *key) {
+        if (!claim || !claim->replaces) {
+                forget(l, name);
+                return false;
+        }
+        if (!claim->provider_id) {
+                reconcile_nameless(l, claim, key);
+                return true;
+        }
+        forget(l, name);
+        if (!kube_node_claim_is_new(claim))
+                return false;
+        if (claim->object.meta.deletion_usec > 0) /* a machine that was found after that has no next */
+                return (claim->node_name || streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED)) &&
+                       !successors_next_stands(l->successors, claim, key);
+        if (!claim->node_name && !streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED))
+                write_launched(l, claim, key);
+        see_timeout(l, claim, key);
+        return false;
+}
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+void launches_next_wakeup(const Launches *l, Wakeups *w) {
+        const Launch *x;
+
+        HASHMAP_FOREACH (x, l->map) {
+                wakeups_unfinished(w, "launch", x->name, "no machine yet", LAUNCHES_WAKEUP_USEC);
+                wakeups_key(w, l->queue, x->key);
+                wakeups_await(w, x->call || x->record);
+                wakeups_await(w, object_writes_are_under_way(l->context->writes, &kube_node_claim_kind, NULL, x->name));
+        }
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "successors.h"
+
+#include <inttypes.h>
+
+#include "claim-body.h"
+#include "hashmap.h"
+#include "interruption-due.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "status-patch.h"
+#include "string-util.h"
+
+struct Successors {
+        const TerminationContext *context;
+        WorkQueue *queue;
+};
+
+int successors_new(const TerminationContext *context, WorkQueue *queue, Successors **ret) {
+        Successors *s;
+
+        assert(context && queue && ret);
+        s = new0(Successors, 1);
+        if (!s)
+                return -ENOMEM;
+        s->context = context;
+        s->queue = queue;
+        *ret = s;
+        return 0;
+}
+
+Successors *successors_free(Successors *s) {
+        free(s);
+        return NULL;
+}
+
+/* -- the claim ------------------------------------------------------------------------------------------ */
+
+char *successor_claim_name(const char *replaced, int64_t attempt) {
+        _cleanup_free_ char *text = strf("successor\n%s\n%" PRId64, replaced, attempt);
+
+        return text ? strf("nc-%016llx", (unsigned long long) hash64(text, strlen(text))) : NULL;
+}
+
+char *successor_claim_body(const KubeNodePool *pool, const char *name, const char *replaced, int64_t attempt) {
+        JsonWriter *w = claim_body_open(pool, name);
+
+        if (!w)
+                return NULL;
+        json_open_array(w, "replaces");
+        json_add_string(w, NULL, replaced);
+        json_close_array(w);
+        json_add_int64(w, "attempt", attempt);
+        return claim_body_close(w, pool);
+}
+
+static void make_claim(Successors *s, const KubeNodePool *pool, const char *name, const char *replaced, int64_t attempt,
+                       const char *key) {
+        _cleanup_free_ char *body = successor_claim_body(pool, name, replaced, attempt);
+        ObjectWrite w = { .what = "create",
+                          .target = { .kind = &kube_node_claim_kind, .name = name },
+                          .state = replaced,
+                          .reconcile_key = key,
+                          .also_fine = "AlreadyExists",
+                          .urgent = true,
+                          .rank = KUBE_RANK_FOLLOWS };
+
+        if (!body)
+                (void) work_queue_retry(s->queue, key);
+        else
+                (void) object_writes_create(s->context->writes, &w, body);
+}
+
+/* -- the one that goes ---------------------------------------------------------------------------------- */
+
+/* NULL: it has no pool that could replace it. */
+static const KubeNodePool *pool_that_replaces(const Successors *s, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool = cluster_view_pool(s->context->view, strempty(claim->node_pool));
+
+        return pool && pool->object.meta.deletion_usec == 0 && !pool->object.invalid &&
+                               pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE
+                       ? pool
+                       : NULL;
+}
+
+/* status.successor. */
+static void write_successor(Successors *s, const KubeNodeClaim *claim, const char *name, bool made, const char *key) {
+        ObjectWrite w = { .what = made ? "note that it was made, the successor of" : "note the successor of",
+                          .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = key,
+                          .urgent = !made,
+                          .rank = KUBE_RANK_FOLLOWS };
+        JsonWriter *json = status_patch_open(&claim->object);
+        _cleanup_free_ char *body = NULL;
+
+        if (json) {
+                json_open_object(json, "successor");
+                json_add_string(json, "claim", name);
+                json_add_bool(json, "made", made);
+                json_close_object(json);
+                body = status_patch_close(json);
+        }
+        if (!body)
+                (void) work_queue_retry(s->queue, key);
+        else
+                (void) object_writes_patch(s->context->writes, &w, KUBE_PATCH_MERGE, body);
+}
+
+static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
+        const KubeNode *n = claim->node_name ? cluster_view_node(s->context->view, claim->node_name) : NULL;
+        EventObject of_claim = event_object(&claim->object);
+
+        log_event(s->context->env->log, LOG_LEVEL_INFO, MESSAGE_SUCCESSOR_ASKED,
+                  LOG_FIELDS({ "NODE", claim->node_name }, { "NODECLAIM", name }),
+                  "Node %s goes: a new machine is asked for in its place, as NodeClaim %s", strempty(claim->node_name), name);
+        event_record(s->context->recorder, &of_claim, EVENT_NORMAL, "SuccessorAsked",
+                     "Its machine goes: a new one is asked for in its place, as NodeClaim %s", name);
+        if (n) {
+                EventObject of_node = event_object(&n->object);
+
+                event_record(s->context->recorder, &of_node, EVENT_NORMAL, "SuccessorAsked",
+                             "The machine goes: a new one is asked for in its place, as NodeClaim %s", name);
+        }
+}
+
+static void see_wished(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        const KubeNodePool *pool = pool_that_replaces(s, claim);
+
+        if (cluster_view_claim(s->context->view, claim->successor)) {
+                tell(s, claim, claim->successor);
+                write_successor(s, claim, claim->successor, true, key);
+        } else if (pool) {
+                make_claim(s, pool, claim->successor, claim->object.meta.name, 1, key);
+                (void) work_queue_add_at(s->queue, key, usec_add(loop_now(s->context->env->loop), USEC_PER_SEC));
+        }
+}
+
+/* A successor's own deletion is followed by another attempt, not by a successor of its own, until its node takes pods. */
+static bool may_have_successor(const KubeNodeClaim *claim) {
+        return !kube_node_claim_is_standalone(claim) && !kube_node_claim_is_new(claim);
+}
+
+void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        _cleanup_free_ char *name = NULL;
+
+        if (claim->successor || !may_have_successor(claim) || !pool_that_replaces(s, claim))
+                return;
+        name = successor_claim_name(claim->object.meta.name, 1);
+        if (name)
+                write_successor(s, claim, name, false, key);
+        else
+                (void) work_queue_retry(s->queue, key);
+}
+
+void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        const KubeNode *n;
+
+        if (claim->successor) {
+                if (!claim->successor_is_made)
+                        see_wished(s, claim, key);
+                return;
+        }
+        if (claim->object.meta.deletion_usec == 0 || !may_have_successor(claim) || !pool_that_replaces(s, claim))
+                return;
+        n = claim->node_name ? cluster_view_node(s->context->view, claim->node_name) : NULL;
+        if (n && interruption_due(s->context->config, n, claim).replaces)
+                successors_wish(s, claim, key);
+}
+
+/* -- the next attempt ----------------------------------------------------------------------------------- */
+
+bool successors_next_stands(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        const KubeNodePool *pool = pool_that_replaces(s, claim);
+        _cleanup_free_ char *name = NULL;
+
+        if (!pool || claim->attempt >= SUCCESSOR_ATTEMPTS_MAX)
+                return true;
+        name = successor_claim_name(claim->replaces[0], claim->attempt + 1);
+        if (!name) {
+                (void) work_queue_retry(s->queue, key);
+                return false;
+        }
+        if (cluster_view_claim(s->context->view, name))
+                return true;
+        make_claim(s, pool, name, claim->replaces[0], claim->attempt + 1, key);
+        (void) work_queue_add_at(s->queue, key, usec_add(loop_now(s->context->env->loop), USEC_PER_SEC));
+        return false;
+}
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+void successors_next_wakeup(const Successors *s, Wakeups *w) {
+        const KubeNodeClaim *claim;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(s->context->view, &it, &claim);) {
+                _cleanup_free_ char *key = NULL;
+
+                if (!claim->successor || claim->successor_is_made || !pool_that_replaces(s, claim))
+                        continue;
+                key = strf("claim/%s", claim->object.meta.name);
+                wakeups_unfinished(w, "successor", claim->object.meta.name, "not made yet", OBJECT_WRITES_WAKEUP_USEC);
+                wakeups_key(w, s->queue, key);
+                wakeups_await(w, object_writes_are_under_way(s->context->writes, &kube_node_claim_kind, NULL, claim->object.meta.name) ||
+                                     object_writes_are_under_way(s->context->writes, &kube_node_claim_kind, NULL, claim->successor));
+        }
+}

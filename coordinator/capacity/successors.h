@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * capacity/: new machines in the place of those that go.
+ *
+ *      successors.c    which NodeClaim gets a successor, and the NodeClaim of that
+ *      launches.c      a NodeClaim without a machine: asked for at the cloud until there is one, or none
+ *      launch-rule.c   its next step (pure)
+ *
+ * A NodeClaim whose machine goes, and that its pool replaces (spec.disruption.onInterruption), names its successor in
+ * status.successor first; then that NodeClaim is made, and then status.successor says so. The name is a hash of what goes and
+ * of the attempt: whoever makes the claim twice makes one. A successor that is being deleted before its node takes pods is
+ * followed by the next attempt, SUCCESSOR_ATTEMPTS_MAX in all; a person who wants none deletes the claim before the cloud has
+ * named its machine.
+ */
+
+#include "termination-context.h"
+#include "work-queue.h"
+
+#define SUCCESSOR_ATTEMPTS_MAX 3
+
+typedef struct Successors Successors;
+
+int successors_new(const TerminationContext *context, WorkQueue *queue, Successors **ret);
+Successors *successors_free(Successors *s);
+DEFINE_FREEP(Successors, successors_free);
+
+/* The name of the claim that takes its place, as attempt; NULL on ENOMEM. */
+char *successor_claim_name(const char *replaced, int64_t attempt);
+/* NULL on ENOMEM. */
+char *successor_claim_body(const KubeNodePool *pool, const char *name, const char *replaced, int64_t attempt);
+
+/* A claim that is in view, whatever it is: it gets its successor where it is to have one. */
+void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key);
+/* The node of that claim is about to be deleted to be repaired: its pool says whether it gets a successor. */
+void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key);
+/* A claim of a machine that was launched, and that is being deleted before its node takes pods: true, once the next attempt
+ * stands in its own claim, or there is none. */
+bool successors_next_stands(Successors *s, const KubeNodeClaim *claim, const char *key);
+
+/* Reports each claim whose successor is not made yet. */
+void successors_next_wakeup(const Successors *s, Wakeups *w);
