@@ -38,6 +38,8 @@ static int fake_start(ChildRunner *r, const ChildRequest *request, child_done_t 
         f->n_started++;
         free(f->argv);
         f->argv = strv_join(request->argv, " ");
+        free(f->input);
+        f->input = request->input ? strndup(request->input, request->input_size) : NULL;
         strv_free(f->environment);
         f->environment = strv_copy(request->environment);
         f->timeout_usec = request->timeout_usec;
@@ -72,6 +74,7 @@ static void fake_free(ChildRunner *r) {
 
         assert(f->children.size == 0);
         free(f->argv);
+        free(f->input);
         strv_free(f->environment);
         free(f);
 }

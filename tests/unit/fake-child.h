@@ -22,6 +22,7 @@ typedef struct FakeChildren {
         size_t n_started; /* also the next answer; past the last one a child never ends */
         List children;
         char *argv;         /* of the last one, joined by spaces */
+        char *input;        /* standard input of the last one */
         char **environment; /* of the last one */
         usec_t timeout_usec;
 } FakeChildren;

@@ -436,6 +436,45 @@ TEST_CASE(test_reboot) {
         assert_int_equal(w->outcome, CLOUD_DENIED);
 }
 
+/* A command that was written before there was more than describe and terminate: none of the other operations does anything. */
+TEST_CASE(test_two_operations) {
+        World *w = *state;
+        Told told = { .w = w };
+        _cleanup_free_ char *calls = NULL;
+
+        write_script(w, "case $1 in\n"
+                        "describe) echo '{\"state\":\"present\"}' ;;\n"
+                        "terminate) echo '{}' ;;\n"
+                        "*) echo \"no operation $1\" >&2; exit 64 ;;\n"
+                        "esac\n"
+                        "echo $1 >>calls");
+        for (CloudOperation o = 0; o < _CLOUD_OPERATION_MAX; o++) {
+                _cleanup_free_ char *message = strf("no operation %s", cloud_operation_names[o]);
+
+                if (o == CLOUD_DESCRIBE || o == CLOUD_TERMINATE || o == CLOUD_TURN)
+                        continue;
+                print_message("%s\n", cloud_operation_names[o]);
+                w->n_answers = 0;
+                told.undecided = true;
+                assert_return_code(cloud_reserve(w->provider,
+                                                 &(CloudReservation){ .operation = o, .machine = &rack, .op_id = "op-7", .done = on_told, .userdata = &told },
+                                                 &w->asked),
+                                   0);
+                run(w, 1);
+                w->asked = cloud_call_free(w->asked);
+                assert_int_equal(w->outcome, CLOUD_INVALID);
+                assert_string_equal(w->code, CLOUD_UNSUPPORTED);
+                assert_string_equal(w->message, message);
+                assert_false(told.undecided);
+        }
+        ask(w, false, "rack:7");
+        assert_int_equal(w->state, INSTANCE_PRESENT);
+        ask(w, true, "rack:7");
+        assert_int_equal(w->outcome, CLOUD_OK);
+        calls = read_back(w, "calls");
+        assert_string_equal(calls, "describe\nterminate\n");
+}
+
 TEST_CASE(test_owns) {
         World *w = *state;
 
@@ -700,6 +739,7 @@ int main(void) {
                 WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run), WORLD_TEST(test_many),
                 WORLD_TEST(test_turns),        WORLD_TEST(test_cancel),  WORLD_TEST(test_configuration),
                 WORLD_TEST(test_played_to_the_end), WORLD_TEST(test_lists),
+                WORLD_TEST(test_two_operations),
         };
         return cmocka_run_group_tests_name("cloud-exec", tests, NULL, NULL);
 }
