@@ -43,7 +43,7 @@ typedef struct ExecAnswer {
         bool has_instances;
         CloudInstance *instances; /* own their texts */
         size_t n_instances;
-        CloudAnswer launch; /* < 0: no such word */
+        CloudAnswer launch; /* _CLOUD_ANSWER_MAX: the answer has no field "launch" */
         char *provider_id, *group_name, *group_template;
         CloudGroup group; /* its texts are those above */
         bool has_group;
@@ -205,7 +205,7 @@ static int parse_of_operation(const Json *root, CloudOperation operation, ExecAn
 /* -EBADMSG for what is no answer of the protocol. */
 static int parse_answer(const char *data, size_t size, CloudOperation operation, ExecAnswer *ret) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        const Json *root, *error, *retry_after;
+        const Json *root, *error, *launch, *retry_after;
         double seconds = 0;
         int r;
 
@@ -232,7 +232,9 @@ static int parse_answer(const char *data, size_t size, CloudOperation operation,
                 return parse_of_operation(root, operation, ret);
         if (!json_is_string(error) && !json_is_object(error))
                 return -EBADMSG;
-        return parse_error(error, ret);
+        launch = operation == CLOUD_LAUNCH ? json_get(root, "launch") : NULL;
+        r = launch && !json_is_null(launch) ? parse_launch(launch, &ret->launch) : 0;
+        return r < 0 ? r : parse_error(error, ret);
 }
 
 static bool operation_is_optional(CloudOperation operation) {
@@ -255,7 +257,7 @@ static CloudOutcome outcome_of_code(const char *code, CloudOperation operation) 
         return CLOUD_RETRY;
 }
 
-/* What a launch without "error" says, and in words. */
+/* Sets the outcome and the message of a launch by its field "launch", which may stand beside an "error". */
 static void say_launch(const ExecAnswer *a, bool try_again, CloudResult *out) {
         static const struct {
                 CloudOutcome outcome;
@@ -267,8 +269,9 @@ static void say_launch(const ExecAnswer *a, bool try_again, CloudResult *out) {
                 [CLOUD_ANSWER_NO_CAPACITY] = { CLOUD_NO_CAPACITY, "The provider's command has no capacity for one more machine" },
                 [CLOUD_ANSWER_REFUSED] = { CLOUD_DENIED, "The provider's command refuses to launch a machine" },
         };
-        /* Taken, and to be asked again: which of the two? */
-        CloudAnswer answer = try_again && a->launch == CLOUD_ANSWER_ACCEPTED ? CLOUD_ANSWER_UNKNOWN : a->launch;
+        /* "accepted" contradicts an error and the exit status 75: the machine may have been launched or not. */
+        bool contradicted = a->launch == CLOUD_ANSWER_ACCEPTED && (try_again || a->has_error);
+        CloudAnswer answer = contradicted ? CLOUD_ANSWER_UNKNOWN : a->launch;
 
         out->outcome = said[answer].outcome;
         out->message = said[answer].message;
@@ -277,7 +280,7 @@ static void say_launch(const ExecAnswer *a, bool try_again, CloudResult *out) {
 
 /* Exit 0 or 75. */
 static void finish_answered(CloudRequest *c, const ChildResult *result) {
-        _cleanup_(answer_done) ExecAnswer a = { .state = INSTANCE_UNKNOWN };
+        _cleanup_(answer_done) ExecAnswer a = { .state = INSTANCE_UNKNOWN, .launch = _CLOUD_ANSWER_MAX };
         bool try_again = result->exit_status == EXIT_TRY_AGAIN, list = c->call.operation == CLOUD_LIST;
         _cleanup_free_ char *tail = NULL;
         CloudResult out = { .outcome = CLOUD_OK };
@@ -304,18 +307,18 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
         out.state = a.has_error ? INSTANCE_UNKNOWN : a.state;
         out.code = a.code;
         out.retry_after_usec = a.retry_after_usec;
-        if (a.has_error)
-                out.outcome = outcome_of_code(a.code, c->call.operation);
-        else if (c->call.operation == CLOUD_LAUNCH)
+        if (a.launch != _CLOUD_ANSWER_MAX)
                 say_launch(&a, try_again, &out);
+        else if (a.has_error)
+                out.outcome = outcome_of_code(a.code, c->call.operation);
         else if (try_again || (c->call.operation == CLOUD_DESCRIBE && a.state == INSTANCE_UNKNOWN && a.retry_after_usec > 0))
                 out.outcome = CLOUD_RETRY;
         if (try_again)
                 out.state = INSTANCE_UNKNOWN;
-        if (a.has_error)
-                out.message = isempty(a.message)
-                                      ? "The provider's command reports an error without a message"
-                                      : a.message;
+        if (!isempty(a.message))
+                out.message = a.message;
+        else if (a.has_error && !out.message)
+                out.message = "The provider's command reports an error without a message";
         else if (out.outcome == CLOUD_RETRY && !out.message)
                 out.message = "The provider's command asks to try again";
         else if (c->call.operation == CLOUD_DESCRIBE && out.state == INSTANCE_UNKNOWN)

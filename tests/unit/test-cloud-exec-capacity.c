@@ -195,6 +195,13 @@ TEST_CASE(test_launch) {
                 { "a code of leave", CLOUD_LAUNCH, "{\"error\":{\"code\":\"atMinimum\"}}", LATER, .code = "atMinimum", .message = "without a message" },
                 { "denied", CLOUD_LAUNCH, "{\"error\":{\"code\":\"denied\"}}", REFUSED, .code = "denied", .message = "without a message" },
                 { "unsupported", CLOUD_LAUNCH, "{\"error\":{\"code\":\"unsupported\",\"message\":\"no launch\"}}", UNSUPPORTED, .message = "no launch" },
+                /* The word decides; the error has the words for a person. */
+                { "unknown, and why", CLOUD_LAUNCH, "{\"launch\":\"unknown\",\"error\":\"502 of the rack\"}", UNKNOWN, .message = "502 of the rack" },
+                { "refused, and why", CLOUD_LAUNCH, "{\"launch\":\"refused\",\"error\":{\"code\":\"quota\",\"message\":\"0 of 0\"}}", REFUSED, .code = "quota", .message = "0 of 0" },
+                { "no capacity, and why", CLOUD_LAUNCH, "{\"launch\":\"noCapacity\",\"error\":{}}", NO_CAPACITY, .message = "no capacity" },
+                { "accepted, and an error", CLOUD_LAUNCH, "{\"launch\":\"accepted\",\"providerID\":\"rack:8\",\"error\":\"or not\"}", UNKNOWN, .message = "or not" },
+                { "another word, and an error", CLOUD_LAUNCH, "{\"launch\":\"done\",\"error\":\"or not\"}", NO_ANSWER },
+                { "no word, and an error", CLOUD_LAUNCH, "{\"launch\":null,\"error\":\"busy\"}", LATER, .message = "busy" },
                 { "75", CLOUD_LAUNCH, "", EXITED(75), .errors = "switch is down", LATER, .message = "switch is down" },
                 { "75, silently", CLOUD_LAUNCH, "{}", EXITED(75), LATER, .message = "try again" },
                 { "75, and later", CLOUD_LAUNCH, "{\"launch\":\"later\"}", EXITED(75), LATER, .message = "try again" },
