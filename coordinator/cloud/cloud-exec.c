@@ -362,9 +362,10 @@ static char *last_line(const char *text) {
         return str_sanitize(newline ? newline + 1 : stripped, MESSAGE_MAX_BYTES);
 }
 
-/* It ran, and did not say what it did. */
+/* Returns true if the command may have run without saying what it did. -ENOMEM: of its output, or before it was started. */
 static bool may_have_acted(const ChildResult *result) {
-        return result->error == 0 || result->error == -ETIMEDOUT || result->error == -ECHILD || result->error == -E2BIG;
+        return result->error == 0 || result->error == -ETIMEDOUT || result->error == -ECHILD ||
+               result->error == -E2BIG || result->error == -ENOMEM;
 }
 
 static void finish_ended(CloudRequest *c, const ChildResult *result) {

@@ -213,6 +213,7 @@ TEST_CASE(test_launch) {
                 { "time-out", CLOUD_LAUNCH, "{\"launch\":\"refused\"}", FAILED(ETIMEDOUT), UNKNOWN, .message = "60 seconds" },
                 { "killed", CLOUD_LAUNCH, "{\"launch\":\"refused\"}", FAILED(ECHILD), UNKNOWN, .message = "killed by a signal" },
                 { "too much", CLOUD_LAUNCH, "", FAILED(E2BIG), .outcome = CLOUD_DENIED, .answer = CLOUD_ANSWER_UNKNOWN, .message = "larger than 1 MiB" },
+                { "no memory for its output", CLOUD_LAUNCH, "", FAILED(ENOMEM), UNKNOWN, .message = "could not be run" },
                 { "not there", CLOUD_LAUNCH, "", FAILED(ENOENT), REFUSED, .message = "could not be run" },
                 { "not started", CLOUD_LAUNCH, "", .start_error = -EAGAIN, LATER, .message = "could not be run" },
         };
