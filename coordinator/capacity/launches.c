@@ -38,6 +38,7 @@ typedef struct Launch {
         CloudAnswer answer;
         char *words;             /* the cloud's, or NULL */
         char *id;                /* as the cloud has named it */
+        bool told_unasked;
         usec_t again_usec;       /* wall clock */
         Backoff backoff;
 } Launch;
@@ -302,7 +303,7 @@ static char *record_body(const Launch *x, const KubeNodeClaim *claim, const Clou
 
         if (!w)
                 return NULL;
-        json_add_string(w, "phase", "Launching");
+        json_add_string(w, "phase", CLAIM_PHASE_LAUNCHING);
         json_open_object(w, "group");
         json_add_string(w, "request", "Launch");
         json_add_string(w, "token", token);
@@ -426,6 +427,20 @@ static void launch_give_up(Launch *x, const KubeNodeClaim *claim) {
                                isempty(x->words) ? "the cloud did not say why" : x->words);
         if (delete_claim(x->owner, claim, x->key))
                 say(x, claim, EVENT_WARNING, "LaunchGivenUp", message ? message : "No machine was launched");
+}
+
+/* The view may only not have caught up. */
+static void say_unasked(Launch *x, const KubeNodeClaim *claim) {
+        usec_t due = usec_add(claim->object.meta.creation_usec, USEC_PER_MINUTE);
+
+        if (wall_of(x->owner) < due || x->told_unasked) {
+                (void) work_queue_add_at(x->owner->queue, x->key, usec_add(loop_now(x->owner->context->env->loop), LOOK_AGAIN_USEC));
+                return;
+        }
+        x->told_unasked = true;
+        say(x, claim, EVENT_WARNING, "NotAsked",
+            "No NodeClaim names this one as its successor: no machine is launched for it. vesper makes such claims itself. Delete it");
+        (void) work_queue_add_at(x->owner->queue, x->key, usec_add(loop_now(x->owner->context->env->loop), LOOK_AGAIN_USEC));
 }
 
 static Condition launching_condition(const Launch *x) {
@@ -570,6 +585,35 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
         assert(false && "a launch without an act");
 }
 
+/* The claim is vesper's own: its phase says so, which is written while the claim that it follows is there and names it. */
+static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
+        ObjectWrite w = { .what = "acknowledge",
+                          .target = { .kind = &kube_node_claim_kind, .name = x->name, .subresource = "status" },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = x->key,
+                          .urgent = true,
+                          .rank = KUBE_RANK_FOLLOWS };
+        _cleanup_free_ char *body = NULL;
+        JsonWriter *json;
+
+        if (streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHING) || claim->object.meta.deletion_usec > 0)
+                return true;
+        if (!successor_is_named(x->owner->context->view, claim)) {
+                say_unasked(x, claim);
+                return false;
+        }
+        json = status_patch_open(&claim->object);
+        if (json) {
+                json_add_string(json, "phase", CLAIM_PHASE_LAUNCHING);
+                body = status_patch_close(json);
+        }
+        if (!body)
+                (void) work_queue_retry(x->owner->queue, x->key);
+        else
+                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+        return false;
+}
+
 static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const char *key) {
         Launch *x = hashmap_get(l->map, claim->object.meta.name);
 
@@ -582,7 +626,7 @@ static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const ch
                 return;
         }
         /* What has been sent is waited for, whatever the claim says now: its answer may name a machine. */
-        if (!x->call && !x->record && answer_stands(x, claim))
+        if (!x->call && !x->record && is_acknowledged(x, claim) && answer_stands(x, claim))
                 launch_step(x, claim);
 }
 
@@ -646,9 +690,8 @@ bool launches_reconcile_claim(Launches *l, const char *name, const KubeNodeClaim
         forget(l, name);
         if (!kube_node_claim_is_new(claim))
                 return false;
-        if (claim->object.meta.deletion_usec > 0) /* a machine that was found after that has no next */
-                return (claim->node_name || streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED)) &&
-                       !successors_next_stands(l->successors, claim, key);
+        if (claim->object.meta.deletion_usec > 0)
+                return !successors_next_stands(l->successors, claim);
         if (!claim->node_name && !streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED))
                 write_launched(l, claim, key);
         see_timeout(l, claim, key);

@@ -125,68 +125,80 @@ static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
         }
 }
 
-static void see_wished(Successors *s, const KubeNodeClaim *claim, const char *key) {
-        const KubeNodePool *pool = pool_that_replaces(s, claim);
-
-        if (cluster_view_claim(s->context->view, claim->successor)) {
-                tell(s, claim, claim->successor);
-                write_successor(s, claim, claim->successor, true, key);
-        } else if (pool) {
-                make_claim(s, pool, claim->successor, claim->object.meta.name, 1, key);
-                (void) work_queue_add_at(s->queue, key, usec_add(loop_now(s->context->env->loop), USEC_PER_SEC));
-        }
+/* What its successor replaces, and the how-manieth it is. */
+static const char *next_of(const KubeNodeClaim *claim, int64_t *ret_attempt) {
+        *ret_attempt = kube_node_claim_is_new(claim) ? claim->attempt + 1 : 1;
+        return kube_node_claim_is_new(claim) ? claim->replaces[0] : claim->object.meta.name;
 }
 
-/* A successor's own deletion is followed by another attempt, not by a successor of its own, until its node takes pods. */
-static bool may_have_successor(const KubeNodeClaim *claim) {
-        return !kube_node_claim_is_standalone(claim) && !kube_node_claim_is_new(claim);
+static void see_wished(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        const KubeNodeClaim *next = cluster_view_claim(s->context->view, claim->successor);
+        const KubeNodePool *pool = pool_that_replaces(s, claim);
+        const char *replaced;
+        int64_t attempt;
+
+        if (next && next->phase) { /* acknowledged: launches.c needs this claim no more */
+                tell(s, claim, claim->successor);
+                write_successor(s, claim, claim->successor, true, key);
+                return;
+        }
+        if (!next && pool) {
+                replaced = next_of(claim, &attempt);
+                make_claim(s, pool, claim->successor, replaced, attempt, key);
+        }
+        if (next || pool)
+                (void) work_queue_add_at(s->queue, key, usec_add(loop_now(s->context->env->loop), USEC_PER_SEC));
 }
 
 void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key) {
         _cleanup_free_ char *name = NULL;
+        const char *replaced;
+        int64_t attempt;
 
-        if (claim->successor || !may_have_successor(claim) || !pool_that_replaces(s, claim))
+        if (claim->successor || kube_node_claim_is_standalone(claim) || !pool_that_replaces(s, claim))
                 return;
-        name = successor_claim_name(claim->object.meta.name, 1);
+        replaced = next_of(claim, &attempt);
+        if (attempt > SUCCESSOR_ATTEMPTS_MAX)
+                return;
+        name = successor_claim_name(replaced, attempt);
         if (name)
                 write_successor(s, claim, name, false, key);
         else
                 (void) work_queue_retry(s->queue, key);
 }
 
-void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key) {
-        const KubeNode *n;
+/* A new machine that goes before its node takes pods is followed by the next attempt, whatever it goes for; but not one that was
+ * found after its claim was deleted. */
+static bool is_launched(const KubeNodeClaim *claim) {
+        return claim->node_name || streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED);
+}
 
-        if (claim->successor) {
-                if (!claim->successor_is_made)
-                        see_wished(s, claim, key);
-                return;
-        }
-        if (claim->object.meta.deletion_usec == 0 || !may_have_successor(claim) || !pool_that_replaces(s, claim))
-                return;
-        n = claim->node_name ? cluster_view_node(s->context->view, claim->node_name) : NULL;
-        if (n && interruption_due(s->context->config, n, claim).replaces)
+static bool has_successor(const Successors *s, const KubeNodeClaim *claim) {
+        const KubeNode *n = claim->node_name ? cluster_view_node(s->context->view, claim->node_name) : NULL;
+
+        if (claim->object.meta.deletion_usec == 0)
+                return false;
+        return kube_node_claim_is_new(claim) ? is_launched(claim) : n && interruption_due(s->context->config, n, claim).replaces;
+}
+
+void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        if (claim->successor && !claim->successor_is_made)
+                see_wished(s, claim, key);
+        else if (!claim->successor && has_successor(s, claim))
                 successors_wish(s, claim, key);
 }
 
-/* -- the next attempt ----------------------------------------------------------------------------------- */
+bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim) {
+        return claim->successor_is_made || !has_successor(s, claim) || claim->attempt >= SUCCESSOR_ATTEMPTS_MAX ||
+               !pool_that_replaces(s, claim);
+}
 
-bool successors_next_stands(Successors *s, const KubeNodeClaim *claim, const char *key) {
-        const KubeNodePool *pool = pool_that_replaces(s, claim);
-        _cleanup_free_ char *name = NULL;
+bool successor_is_named(const ClusterView *view, const KubeNodeClaim *claim) {
+        _cleanup_free_ char *previous = claim->attempt > 1 ? successor_claim_name(claim->replaces[0], claim->attempt - 1) : NULL;
+        const char *name = claim->attempt > 1 ? previous : claim->replaces[0];
+        const KubeNodeClaim *before = name ? cluster_view_claim(view, name) : NULL;
 
-        if (!pool || claim->attempt >= SUCCESSOR_ATTEMPTS_MAX)
-                return true;
-        name = successor_claim_name(claim->replaces[0], claim->attempt + 1);
-        if (!name) {
-                (void) work_queue_retry(s->queue, key);
-                return false;
-        }
-        if (cluster_view_claim(s->context->view, name))
-                return true;
-        make_claim(s, pool, name, claim->replaces[0], claim->attempt + 1, key);
-        (void) work_queue_add_at(s->queue, key, usec_add(loop_now(s->context->env->loop), USEC_PER_SEC));
-        return false;
+        return before && streq_ptr(before->successor, claim->object.meta.name);
 }
 
 /* -- tests ---------------------------------------------------------------------------------------------- */

@@ -10,9 +10,9 @@
  *
  * A NodeClaim whose machine goes, and that its pool replaces (spec.disruption.onInterruption), names its successor in
  * status.successor first; then that NodeClaim is made, and then status.successor says so. The name is a hash of what goes and
- * of the attempt: whoever makes the claim twice makes one. A successor that is being deleted before its node takes pods is
- * followed by the next attempt, SUCCESSOR_ATTEMPTS_MAX in all; a person who wants none deletes the claim before the cloud has
- * named its machine.
+ * of the attempt: whoever makes the claim twice makes one. A successor whose machine was launched, and that is deleted before
+ * its node takes pods, names the next attempt likewise, SUCCESSOR_ATTEMPTS_MAX in all. A person who wants none deletes the
+ * claim before the cloud has named its machine.
  */
 
 #include "termination-context.h"
@@ -35,9 +35,10 @@ char *successor_claim_body(const KubeNodePool *pool, const char *name, const cha
 void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key);
 /* The node of that claim is about to be deleted to be repaired: its pool says whether it gets a successor. */
 void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key);
-/* A claim of a machine that was launched, and that is being deleted before its node takes pods: true, once the next attempt
- * stands in its own claim, or there is none. */
-bool successors_next_stands(Successors *s, const KubeNodeClaim *claim, const char *key);
+/* A new claim that is being deleted: its next attempt stands in its own claim, or there is none. */
+bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim);
+/* The claim that it follows names it in status.successor: vesper has made it. A person may make claims, and not write that. */
+bool successor_is_named(const ClusterView *view, const KubeNodeClaim *claim);
 
 /* Reports each claim whose successor is not made yet. */
 void successors_next_wakeup(const Successors *s, Wakeups *w);

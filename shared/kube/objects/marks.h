@@ -121,6 +121,7 @@
 #define CLAIM_INITIALIZED "Initialized"
 /* vesper asks the cloud for the machine, and was not given it: the message has the cloud's words. */
 #define CLAIM_LAUNCH_FAILING "LaunchFailing"
+#define CLAIM_PHASE_LAUNCHING "Launching"
 #define CLAIM_PHASE_LAUNCHED "Launched"
 #define CLAIM_DRAINED "Drained"
 #define CLAIM_VOLUMES_DETACHED "VolumesDetached"
