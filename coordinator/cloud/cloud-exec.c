@@ -42,7 +42,7 @@ typedef struct ExecAnswer {
         usec_t retry_after_usec;
         bool has_instances;
         CloudInstance *instances; /* own their texts */
-        size_t n_instances;
+        size_t n_instances, n_unreadable;
         CloudAnswer launch; /* _CLOUD_ANSWER_MAX: the answer has no field "launch" */
         char *provider_id, *group_name, *group_template;
         CloudGroup group; /* its texts are those above */
@@ -96,7 +96,9 @@ static int parse_state(const Json *v, InstanceState *ret) {
         return *ret < 0 || *ret == INSTANCE_NOT_FOUND ? -EBADMSG : 0; /* no word of the protocol */
 }
 
-/* What cannot be read in one instance makes the whole list unreadable: it might be the one that matters. */
+/* Reads the instances of a list. An instance without a readable providerID is skipped and counted: one broken
+ * object must not hide all others. An instance whose state alone cannot be read stays in the list with an unknown
+ * state, so that another entry with the same providerID does not count as the only one. */
 static int parse_instances(const Json *list, ExecAnswer *a) {
         if (!list || json_is_null(list))
                 return 0;
@@ -110,9 +112,14 @@ static int parse_instances(const Json *list, ExecAnswer *a) {
                 CloudInstance *i = &a->instances[a->n_instances];
                 const char *id = json_string_or_null(json_get(v, "providerID"));
 
-                if (isempty(id) || strlen(id) > PROVIDER_ID_MAX_BYTES ||
-                    parse_state(json_get(v, "state"), &i->state) < 0)
-                        return -EBADMSG;
+                if (isempty(id) || strlen(id) > PROVIDER_ID_MAX_BYTES) {
+                        a->n_unreadable++;
+                        continue;
+                }
+                if (parse_state(json_get(v, "state"), &i->state) < 0) {
+                        i->state = INSTANCE_UNKNOWN;
+                        a->n_unreadable++;
+                }
                 i->provider_id = strdup(id);
                 if (!i->provider_id)
                         return -ENOMEM;
@@ -326,6 +333,7 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
         if (list && out.outcome == CLOUD_OK) {
                 out.instances = a.instances;
                 out.n_instances = a.n_instances;
+                out.n_unreadable = a.n_unreadable;
         }
         if (out.outcome == CLOUD_OK) {
                 out.provider_id = a.provider_id;

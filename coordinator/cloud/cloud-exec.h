@@ -85,7 +85,8 @@
  *                 an answer, this one or that of a later describe, says "gone" or "terminating". Until then describe is
  *                 asked with growing pauses, and after a minute terminate again, with the same opId.
  *
- *      list       must give instances, all of them, or an error: no list is no empty list. An instance is listed if this
+ *      list       must give instances, all of them, or an error: no list is no empty list. vesper skips an instance
+ *                 without a readable providerID, and logs how many it could not read. An instance is listed if this
  *                 cluster brought it up for a node of its own, even if that node has not joined yet; spares that wait to be
  *                 used are not listed. providerID is as in describe, state as above. An instance that is "present" or "off"
  *                 and has neither Node nor NodeClaim in two lists at least ten minutes apart is reported

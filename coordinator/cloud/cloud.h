@@ -140,6 +140,8 @@ typedef struct CloudResult {
         CloudGroup group;             /* of group */
         const CloudInstance *instances; /* of list: all that the provider calls its own; none unless CLOUD_OK */
         size_t n_instances;
+        size_t n_unreadable;          /* of list: objects whose providerID or state could not be read. Those without a
+                                       * providerID are left out: absence from such a list proves nothing */
 } CloudResult;
 
 /* Result and all in it are borrowed for the callback. */
@@ -232,8 +234,8 @@ const char *cloud_provider_next_witness(CloudProvider *p);
  * -EOPNOTSUPP: this provider has no such operation; -ENOMEM.
  *
  *   describe    of several machines in one request, where the cloud takes that
- *   list        all instances that are the provider's own, the whole list or none of it. CLOUD_INVALID with code
- *               CLOUD_UNSUPPORTED: it never will
+ *   list        all instances that are the provider's own; an object that cannot be read is skipped and counted.
+ *               An error is no empty list. CLOUD_INVALID with code CLOUD_UNSUPPORTED: it never will
  *   terminate   one after the other within the cloud's rate, first come, first served
  *   reboot      in the same line: the machine is rebooted where it is, or moved with it. CLOUD_OK: the cloud has taken it. Not
  *               idempotent: who asks twice reboots twice

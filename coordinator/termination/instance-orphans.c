@@ -138,6 +138,7 @@ typedef struct Lister {
         CloudCall *call;
         char *said; /* why there was no list, as it was logged last; NULL: there was one */
         bool is_off;
+        size_t n_unreadable; /* as it was logged last; 0: every object could be read */
         size_t n_new; /* orphans of the list that is being read */
 } Lister;
 
@@ -239,11 +240,22 @@ static void on_orphan(const char *provider_id, usec_t since_usec, void *userdata
                     (unsigned long long) (usec_sub(now, since_usec) / USEC_PER_MINUTE));
 }
 
+/* Logs each change of the number, but for its way back to 0. */
+static void log_unreadable(Lister *l, size_t n) {
+        if (n > 0 && n != l->n_unreadable)
+                log_warning(l->orphans->env->log,
+                            "Failed to read %zu of the instances that provider %s lists, ignoring them: they are not found "
+                            "if they have neither a Node nor a NodeClaim. Correct what the provider lists",
+                            n, l->provider->ops->name);
+        l->n_unreadable = n;
+}
+
 static void read_list(Lister *l, const CloudResult *result) {
         InstanceOrphans *o = l->orphans;
         int r;
 
         l->said = mfree(l->said);
+        log_unreadable(l, result->n_unreadable);
         l->n_new = 0;
         r = note_claimed(o);
         if (r >= 0)

@@ -11,6 +11,9 @@
  * proves nothing. An instance is an orphan once it was listed as present, or off, and unknown, and in no list
  * between as anything else, twice at least INSTANCE_ORPHAN_USEC apart, on our clock. It is told of once,
  * in the log, and counted for as long as that is so. Nothing is ended here.
+ *
+ * A list with objects that cannot be read (CloudResult.n_unreadable) is used without them, and the log names their
+ * number. An instance that is left out counts as not listed: its time begins anew.
  */
 
 #include "termination-context.h"

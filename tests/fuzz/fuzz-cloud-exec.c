@@ -67,7 +67,7 @@ static void on_done(const CloudResult *result, void *userdata) {
                 assert((unsigned char) *p >= ' ' && *p != 0x7f);
         assert(result->outcome == CLOUD_OK || *result->message);
         assert(result->retry_after_usec <= USEC_PER_DAY);
-        assert(result->n_instances == 0 || (s->operation == CLOUD_LIST && result->outcome == CLOUD_OK));
+        assert(result->n_instances + result->n_unreadable == 0 || (s->operation == CLOUD_LIST && result->outcome == CLOUD_OK));
         check_capacity(s, result);
         for (size_t i = 0; i < result->n_instances; i++)
                 assert(!isempty(result->instances[i].provider_id) && instance_state_to_string(result->instances[i].state));

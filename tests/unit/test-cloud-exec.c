@@ -305,12 +305,14 @@ TEST_CASE(test_request) {
 typedef struct Listed {
         World *w;
         char text[400]; /* "ID=STATE " for each */
+        size_t n_unreadable;
 } Listed;
 
 static void on_list(const CloudResult *result, void *userdata) {
         Listed *l = userdata;
 
         on_answer(result, l->w);
+        l->n_unreadable = result->n_unreadable;
         for (size_t i = 0; i < result->n_instances; i++) {
                 size_t n = strlen(l->text);
 
@@ -319,30 +321,31 @@ static void on_list(const CloudResult *result, void *userdata) {
         }
 }
 
-/* The whole list, or none of it. */
+/* A list, or none; what cannot be read of it is skipped and counted. */
 TEST_CASE(test_lists) {
         static const struct {
                 const char *script;
                 CloudOutcome outcome;
                 const char *listed, *code, *message;
+                size_t n_unreadable;
         } rows[] = {
                 { "cat >input; echo $1 >arguments; echo '{\"instances\":[{\"providerID\":\"rack:7\",\"state\":\"present\"},"
                   "{\"providerID\":\"rack:8\",\"state\":\"terminating\",\"more\":1},{\"providerID\":\"rack:9\"}]}'",
-                  CLOUD_OK, "rack:7=present rack:8=terminating rack:9=unknown ", "", "" },
-                { "echo '{\"instances\":[]}'", CLOUD_OK, "", "", "" },
-                { "echo '{}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
-                { "echo '{\"instances\":null}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
-                { "echo '{\"instances\":{}}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
-                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"},{}]}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
-                { "echo '{\"instances\":[{\"providerID\":\"\"}]}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
-                { "echo '{\"instances\":[{\"providerID\":\"rack:7\",\"state\":\"odd\"}]}'", CLOUD_RETRY, "", "",
-                  "no answer of the protocol" },
-                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}],\"error\":\"not all\"}'", CLOUD_RETRY, "", "", "not all" },
-                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}]}'; exit 75", CLOUD_RETRY, "", "", "try again" },
+                  CLOUD_OK, "rack:7=present rack:8=terminating rack:9=unknown ", "", "", 0 },
+                { "echo '{\"instances\":[]}'", CLOUD_OK, "", "", "", 0 },
+                { "echo '{}'", CLOUD_RETRY, "", "", "no answer of the protocol", 0 },
+                { "echo '{\"instances\":null}'", CLOUD_RETRY, "", "", "no answer of the protocol", 0 },
+                { "echo '{\"instances\":{}}'", CLOUD_RETRY, "", "", "no answer of the protocol", 0 },
+                { "echo '{\"instances\":[{\"providerID\":\"\"},7,{},null,{\"providerID\":\"rack:7\",\"state\":\"off\"}]}'", CLOUD_OK,
+                  "rack:7=off ", "", "", 4 },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\",\"state\":\"odd\"},{\"providerID\":\"rack:8\"}]}'", CLOUD_OK,
+                  "rack:7=unknown rack:8=unknown ", "", "", 1 },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}],\"error\":\"not all\"}'", CLOUD_RETRY, "", "", "not all", 0 },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}]}'; exit 75", CLOUD_RETRY, "", "", "try again", 0 },
                 { "echo '{\"error\":{\"code\":\"unsupported\",\"message\":\"no list\"}}'", CLOUD_INVALID, "",
-                  CLOUD_UNSUPPORTED, "no list" },
-                { "echo usage >&2; exit 64", CLOUD_INVALID, "", CLOUD_UNSUPPORTED, "usage" },
-                { "echo usage >&2; exit 65", CLOUD_DENIED, "", "", "exited with 65: usage" },
+                  CLOUD_UNSUPPORTED, "no list", 0 },
+                { "echo usage >&2; exit 64", CLOUD_INVALID, "", CLOUD_UNSUPPORTED, "usage", 0 },
+                { "echo usage >&2; exit 65", CLOUD_DENIED, "", "", "exited with 65: usage", 0 },
         };
         World *w = *state;
         _cleanup_free_ char *input = NULL, *arguments = NULL;
@@ -358,6 +361,7 @@ TEST_CASE(test_lists) {
                 w->asked = cloud_call_free(w->asked);
                 assert_int_equal(w->outcome, rows[i].outcome);
                 assert_string_equal(l.text, rows[i].listed);
+                assert_int_equal(l.n_unreadable, rows[i].n_unreadable);
                 assert_string_equal(w->code, rows[i].code);
                 assert_non_null(strstr(w->message, rows[i].message));
                 assert_int_equal(*w->message == '\0', rows[i].outcome == CLOUD_OK);
@@ -366,7 +370,7 @@ TEST_CASE(test_lists) {
         arguments = read_back(w, "arguments");
         assert_string_equal(input, "{\"version\":1,\"op\":\"list\"}");
         assert_string_equal(arguments, "list\n");
-        assert_int_equal(w->provider->answers[CLOUD_LIST][CLOUD_OK], 2);
+        assert_int_equal(w->provider->answers[CLOUD_LIST][CLOUD_OK], 4);
 
         print_message("unsupported is a word of list alone\n");
         write_script(w, "echo '{\"error\":{\"code\":\"unsupported\"}}'");

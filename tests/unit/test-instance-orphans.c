@@ -137,6 +137,25 @@ TEST_CASE(test_reported) {
         list_done(list);
 }
 
+/* Objects that cannot be read hide no other, and the log names each number of them once. */
+TEST_CASE(test_unreadable) {
+        static const size_t numbers[] = { 2, 2, 0, 2, 3 };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        CloudInstance list[3];
+        unsigned n;
+
+        begin(r, list);
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
+                r->toy.list.n_unreadable = numbers[i];
+                for (n = r->toy.n_listed; r->toy.n_listed == n;)
+                        rig_run(r, USEC_PER_MINUTE);
+        }
+        assert_int_equal(times_said(r, "Failed to read 2 of the instances that provider exec lists"), 2);
+        assert_int_equal(times_said(r, "Failed to read 3 of the instances that provider exec lists"), 1);
+        assert_int_equal(orphans(r), 1);
+        list_done(list);
+}
+
 static void on_no_nodes(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
         if (request->resource && request->resource->id == FAKE_NODES)
                 fault->status = 503;
@@ -194,6 +213,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_looks),
                 cmocka_unit_test(test_reported),
+                cmocka_unit_test(test_unreadable),
                 cmocka_unit_test(test_view_is_old),
                 cmocka_unit_test(test_no_list),
         };
