@@ -244,6 +244,15 @@ static int describe_send(Ec2Batch *b) {
         return r;
 }
 
+/* Returns true if EC2 may have carried out a change that was not answered with success: there was no answer,
+ * the answer could not be read, or EC2 had an error of its own. A request that was refused before it left (keys,
+ * the guard) was not carried out. */
+static bool change_is_undecided(const AwsQueryResult *q) {
+        if (q->error < 0)
+                return !q->credentials_failed && q->error != -ESTALE && q->error != -EKEYREJECTED;
+        return q->status / 100 == 2 || ec2_fault_from(q->code, q->status) == EC2_FAULT_PASSING;
+}
+
 /* -- terminate ------------------------------------------------------------------------------ */
 
 static void terminate_answer(Ec2Batch *b, const AwsQueryResult *q) {
@@ -253,6 +262,7 @@ static void terminate_answer(Ec2Batch *b, const AwsQueryResult *q) {
         const Ec2ProviderId id = id_of(c);
         _cleanup_(ec2_instances_done) Ec2Instances list = { 0 };
         _cleanup_free_ char *message = NULL;
+        CloudResult result;
         const Ec2Instance *i;
         bool not_found = q->error == 0 && q->status / 100 != 2 &&
                          ec2_fault_from(q->code, q->status) == EC2_FAULT_NOT_FOUND;
@@ -262,7 +272,9 @@ static void terminate_answer(Ec2Batch *b, const AwsQueryResult *q) {
                         c, (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_NOT_FOUND, .code = q->code });
         if (q->error < 0 || q->status / 100 != 2) {
                 message = not_found ? ec2_scope_unproved_message(p->region, &id) : error_message(q, action);
-                return cloud_request_finish(c, failure(q, message));
+                result = failure(q, message);
+                result.undecided = change_is_undecided(q);
+                return cloud_request_finish(c, result);
         }
 
         i = ec2_instances_parse_terminate(q->body, q->body_size, &list) < 0
@@ -272,6 +284,7 @@ static void terminate_answer(Ec2Batch *b, const AwsQueryResult *q) {
                 return cloud_request_finish(
                         c,
                         (CloudResult){ .outcome = CLOUD_RETRY,
+                                       .undecided = true,
                                        .message = "EC2 TerminateInstances: the answer could not be read" });
         ec2_scope_note(&p->scope, id.instance_id);
         cloud_request_finish(c, (CloudResult){ .outcome = CLOUD_OK, .state = i->state });
@@ -301,14 +314,6 @@ static int terminate_send(Ec2Batch *b) {
 
 /* -- reboot --------------------------------------------------------------------------------- */
 
-/* Whether EC2 has taken it is said by its answer alone: without one, or with an error of EC2's own, nobody knows. What was refused
- * before it left (keys, the guard) has not been. */
-static bool reboot_is_undecided(const AwsQueryResult *q) {
-        if (q->error < 0)
-                return !q->credentials_failed && q->error != -ESTALE && q->error != -EKEYREJECTED;
-        return q->status / 100 == 2 || ec2_fault_from(q->code, q->status) == EC2_FAULT_PASSING;
-}
-
 static void reboot_answer(Ec2Batch *b, const AwsQueryResult *q) {
         CloudRequest *c = cloud_batch_first(&b->batch);
         _cleanup_free_ char *message = NULL;
@@ -322,7 +327,7 @@ static void reboot_answer(Ec2Batch *b, const AwsQueryResult *q) {
                 message = error_message(q, "RebootInstances");
                 result = failure(q, message);
         }
-        result.undecided = reboot_is_undecided(q);
+        result.undecided = change_is_undecided(q);
         cloud_request_finish(c, result);
 }
 

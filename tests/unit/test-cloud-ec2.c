@@ -21,7 +21,7 @@ typedef struct World World;
 typedef struct Asked {
         World *world;
         CloudCall *call;
-        bool answered, keep;
+        bool answered, keep, undecided;
         usec_t turn_usec; /* when its turn came; 0: not yet */
         CloudOutcome outcome;
         InstanceState state;
@@ -114,6 +114,7 @@ static void on_answer(const CloudResult *result, void *userdata) {
         a->answered = true;
         a->outcome = result->outcome;
         a->state = result->state;
+        a->undecided = result->undecided;
         a->retry_after_usec = result->retry_after_usec;
         a->at_usec = loop_now(a->world->env.loop);
         (void) snprintf(a->code, sizeof(a->code), "%s", strempty(result->code));
@@ -252,6 +253,7 @@ TEST_CASE(test_errors) {
                 unsigned status;
                 const char *code;
                 CloudOutcome outcome;
+                bool undecided; /* of terminate */
         } rows[] = {
                 { 400, "InvalidInstanceID.Malformed", CLOUD_INVALID },
                 { 400, "InvalidInstanceID.NotLinkable", CLOUD_INVALID },
@@ -264,9 +266,9 @@ TEST_CASE(test_errors) {
                 { 503, "EC2ThrottledException", CLOUD_RETRY },
                 { 400, "Throttling", CLOUD_RETRY },
                 { 429, "SomethingNew", CLOUD_RETRY },
-                { 500, "InternalError", CLOUD_RETRY },
-                { 503, "Unavailable", CLOUD_RETRY },
-                { 400, "SomethingNew", CLOUD_RETRY },
+                { 500, "InternalError", CLOUD_RETRY, true },
+                { 503, "Unavailable", CLOUD_RETRY, true },
+                { 400, "SomethingNew", CLOUD_RETRY, true },
         };
         World *w = *state;
 
@@ -279,6 +281,7 @@ TEST_CASE(test_errors) {
                 t = answered(w, terminate(w, A));
                 expect(t, rows[i].outcome, INSTANCE_UNKNOWN, ": Because.");
                 assert_string_equal(t->code, rows[i].code);
+                assert_int_equal(t->undecided, rows[i].undecided);
                 d = answered(w, describe(w, A));
                 expect(d, rows[i].outcome, INSTANCE_UNKNOWN, ": Because.");
         }
