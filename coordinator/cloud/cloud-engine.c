@@ -221,6 +221,33 @@ static bool has_place(const CloudEngine *e) {
         return e->places_max == 0 || e->batches.size + e->yours.size < e->places_max;
 }
 
+static bool removes_machine(CloudOperation o) {
+        return o == CLOUD_TERMINATE || o == CLOUD_LEAVE || o == CLOUD_END;
+}
+
+/* Returns true while another request that ends the machine, or removes it from its group, has a place or is on its
+ * way. Two of them at once could make the group smaller twice. */
+static bool is_being_removed(const CloudEngine *e, const CloudRequest *r) {
+        if (!removes_machine(r->call.operation))
+                return false;
+        LIST_FOREACH (other, &e->yours, CloudRequest, node)
+                if (removes_machine(other->call.operation) &&
+                    streq(other->machine->provider_id, r->machine->provider_id))
+                        return true;
+        LIST_FOREACH (b, &e->batches, CloudBatch, batches)
+                if (removes_machine(b->operation) && batch_has(b, r))
+                        return true;
+        return false;
+}
+
+/* Returns the first change that may have a place, or NULL. */
+static CloudRequest *next_change(const CloudEngine *e) {
+        LIST_FOREACH (r, &e->changes, CloudRequest, node)
+                if (!is_being_removed(e, r))
+                        return r;
+        return NULL;
+}
+
 /* False: the pump comes again when there may be room. */
 static bool has_room_for_change(CloudEngine *e) {
         usec_t at;
@@ -352,8 +379,10 @@ bool cloud_call_hold(CloudCall *c) {
 }
 
 void cloud_engine_give_places(CloudEngine *e) {
-        while (e->changes.first && has_room_for_change(e))
-                give_place(LIST_ENTRY(e->changes.first, CloudRequest, node));
+        CloudRequest *r;
+
+        while ((r = next_change(e)) && has_room_for_change(e))
+                give_place(r);
         cloud_engine_pump(e);
 }
 
@@ -373,7 +402,7 @@ static bool has_room_for_look(CloudEngine *e) {
 /* One goes on, the oldest that may. False: none may. */
 static bool pump_once(CloudEngine *e) {
         CloudRequest *look = LIST_ENTRY(e->looks.first, CloudRequest, node);
-        CloudRequest *change = e->ops->prepare ? NULL : LIST_ENTRY(e->changes.first, CloudRequest, node);
+        CloudRequest *change = e->ops->prepare ? NULL : next_change(e);
 
         if (look && !has_room_for_look(e))
                 look = NULL;
@@ -399,7 +428,7 @@ static void on_pump(Timer *timer, void *userdata) {
         if ((e->looks.first || e->changes.first) && (!e->ops->is_ready || e->ops->is_ready(e))) {
                 while (pump_once(e))
                         ;
-                if (e->ops->prepare && e->changes.first && has_room_for_change(e))
+                if (e->ops->prepare && next_change(e) && has_room_for_change(e))
                         e->ops->prepare(e);
         }
         finish_refused(e);

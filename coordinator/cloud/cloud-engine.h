@@ -15,6 +15,9 @@
  * There are two lines: looks (describe, list, find, group), which leave as soon as they have a place, and all that changes something, each in
  * its order. What needs no proof passes YOURS without a stop.
  *
+ * Each machine has at most one request with a place, or on its way, that ends the machine or removes it from its
+ * group. Others wait in their order until that one is answered.
+ *
  * A place takes no token, the request does: the bucket holds one for each place, and none is lost where a place is given back.
  *
  * What is LOST has lost its place and not its seniority: it goes to the head of the line when its owner sends. So an owner whose

@@ -31,7 +31,7 @@ typedef struct World {
         CloudProvider *provider;
         bool may_send;
         bool no_pool; /* its claim is lost */
-        unsigned n_answers;
+        unsigned n_answers, n_machines;
         CloudCall *asked; /* by ask() */
 
         CloudOutcome outcome;
@@ -598,7 +598,7 @@ static void touch(World *w, const char *name) {
         assert_int_equal(fclose(f), 0);
 }
 
-/* A terminate whose turn is counted, and whose owner confirms when the test says so. */
+/* A terminate of a machine of its own, whose turn is counted, and whose owner confirms when the test says so. */
 typedef struct Turn {
         World *world;
         CloudCall *call;
@@ -614,10 +614,13 @@ static void on_turn_answer(const CloudResult *result, void *userdata) {
 }
 
 static void turn_take(World *w, unsigned *n_turns, Turn *t) {
+        char id[32];
+
+        (void) snprintf(id, sizeof(id), "rack:%u", w->n_machines++);
         *t = (Turn){ .world = w, .n_turns = n_turns };
         assert_return_code(cloud_reserve(w->provider,
                                          &(CloudReservation){ .operation = CLOUD_TERMINATE,
-                                                              .machine = &rack,
+                                                              .machine = &(CloudMachine){ .provider_id = id },
                                                               .op_id = "op-7",
                                                               .pool = "pool-a",
                                                               .guard = { may_send, w },
