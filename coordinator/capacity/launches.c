@@ -497,10 +497,7 @@ static bool answer_stands(Launch *x, const KubeNodeClaim *claim) {
 
 /* What an earlier leader has written. */
 static void launch_resume(Launch *x, const KubeNodeClaim *claim) {
-        const ClaimRequest *r = &claim->request;
-
-        x->maybe = r->token && (r->unresolved || !r->answer || streq(r->answer, cloud_answer_names[CLOUD_ANSWER_UNKNOWN]) ||
-                                streq(r->answer, cloud_answer_names[CLOUD_ANSWER_ACCEPTED]));
+        x->maybe = claim_request_is_open(&claim->request);
         x->answer = CLOUD_ANSWER_UNKNOWN;
 }
 

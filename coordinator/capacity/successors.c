@@ -77,8 +77,9 @@ static void make_claim(Successors *s, const KubeNodePool *pool, const char *name
 /* NULL: it has no pool that could replace it. */
 static const KubeNodePool *pool_that_replaces(const Successors *s, const KubeNodeClaim *claim) {
         const KubeNodePool *pool = cluster_view_pool(s->context->view, strempty(claim->node_pool));
+        const CloudProvider *p = pool ? cloud_registry_chosen(s->context->cloud, claim->provider_id, pool->provider_name) : NULL;
 
-        return pool && pool->object.meta.deletion_usec == 0 && !pool->object.invalid &&
+        return pool && pool->object.meta.deletion_usec == 0 && !pool->object.invalid && cloud_provider_has(p, CLOUD_LAUNCH) &&
                                pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE
                        ? pool
                        : NULL;

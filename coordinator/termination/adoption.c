@@ -533,12 +533,13 @@ void adoption_forget_node(Adoption *a, const char *node) {
         forget_unadopted(a, node);
 }
 
-/* A machine was asked for, for that pool, before this Node came, and the cloud has not named it yet: it may be this one. */
+/* Before this Node came, the cloud was asked for a machine for that pool, which it may have launched and has not named. The
+ * Node may be that machine's. */
 static bool may_be_launched(const Adoption *a, const KubeNodePool *pool, const KubeNode *n) {
         const KubeNodeClaim *claim;
 
         for (HashmapIterator it = {}; cluster_view_iterate_claims(a->context->view, &it, &claim);)
-                if (!claim->provider_id && claim->request.token && streq_ptr(claim->node_pool, pool->object.meta.name) &&
+                if (!claim->provider_id && claim_request_is_open(&claim->request) && streq_ptr(claim->node_pool, pool->object.meta.name) &&
                     claim->request.since_usec <= usec_add(n->object.meta.creation_usec, CLOCKS_APART_USEC))
                         return true;
         return false;

@@ -275,7 +275,20 @@ static void count_claim(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_
                 f->held = c;
 }
 
-static char *idle_fields_of(const KubeNodePool *pool) {
+/* No provider that may serve the pool can launch. */
+static bool launches_nothing(const CloudRegistry *cloud, const KubeNodePool *pool) {
+        if (pool->provider_name) {
+                const CloudProvider *p = cloud_registry_named(cloud, pool->provider_name);
+
+                return !p || !cloud_provider_has(p, CLOUD_LAUNCH);
+        }
+        for (size_t i = 0; i < cloud->n_providers; i++)
+                if (cloud_provider_has(cloud->providers[i], CLOUD_LAUNCH))
+                        return false;
+        return true;
+}
+
+static char *idle_fields_of(const CloudRegistry *cloud, const KubeNodePool *pool) {
         _cleanup_strbuf_ StrBuf b = {};
 
         for (size_t i = 0; i < ELEMENTSOF(idle_fields); i++)
@@ -283,6 +296,9 @@ static char *idle_fields_of(const KubeNodePool *pool) {
                         strbuf_addf(&b, "%s%s (%s)",
                                     b.size > 0 ? ", " : "Set, and not acted on by this release: ",
                                     idle_fields[i].field, idle_fields[i].instead);
+        if (pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE && launches_nothing(cloud, pool))
+                strbuf_addf(&b, "%sspec.disruption.onInterruption (its provider cannot launch machines)",
+                            b.size > 0 ? ", " : "Set, and not acted on by this release: ");
         return b.size > 0 ? strbuf_steal(&b) : NULL;
 }
 
@@ -310,7 +326,7 @@ static PoolFigures pool_figures(const TerminationContext *context, const KubeNod
                                             invalid) };
         else if (pool->object.meta.deletion_usec == 0)
                 find_unadopted(v, context->cloud, pool, wall_now_usec, &f);
-        f.problems[PROBLEM_NOT_ACTED_ON] = (PoolProblem){ .message = idle_fields_of(pool) };
+        f.problems[PROBLEM_NOT_ACTED_ON] = (PoolProblem){ .message = idle_fields_of(context->cloud, pool) };
         if (f.problems[PROBLEM_NOT_ACTED_ON].message)
                 f.problems[PROBLEM_NOT_ACTED_ON].reason = "NotImplemented";
         paused = f.problems + PROBLEM_PAUSED;

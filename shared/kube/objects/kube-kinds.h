@@ -282,6 +282,9 @@ typedef struct ClaimRequest {
         bool unresolved;                  /* this request, or an earlier one, may have launched a machine */
 } ClaimRequest;
 
+/* Returns true if the cloud may have launched a machine for the request that is not known yet. */
+bool claim_request_is_open(const ClaimRequest *r);
+
 typedef struct KubeNodeClaim {
         KubeObject object;
         char *node_pool;                /* NULL: a person made it, for no pool (kube_node_claim_is_standalone()) */

@@ -122,6 +122,11 @@ static void decode_request(Decoder *d, const Json *v, ClaimRequest *ret) {
         decode_bool(d, json_get(v, "unresolved"), "status.group.unresolved", &ret->unresolved);
 }
 
+/* The words of cloud_answer_names that decide nothing. */
+bool claim_request_is_open(const ClaimRequest *r) {
+        return r->token && (r->unresolved || !r->answer || streq(r->answer, "unknown") || streq(r->answer, "accepted"));
+}
+
 static void request_done(ClaimRequest *r) {
         free(r->token);
         free(r->like);
