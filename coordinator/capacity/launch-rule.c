@@ -12,7 +12,7 @@ static LaunchAct act_at(const LaunchFacts *f, LaunchAct act, usec_t usec, usec_t
 }
 
 static LaunchAct look_or(const LaunchFacts *f, LaunchAct act, usec_t usec, usec_t *ret_usec) {
-        if (f->can_find && f->found == LAUNCH_NOT_LOOKED)
+        if (f->can_find && f->looked_usec == 0)
                 return act_at(f, LAUNCH_FIND, f->again_usec, ret_usec);
         return act_at(f, act, usec, ret_usec);
 }
@@ -23,7 +23,7 @@ static LaunchAct act_of_deleted(const LaunchFacts *f, usec_t *ret_usec) {
 
         if (!f->is_asked)
                 return LAUNCH_RELEASE;
-        if (f->can_find && (f->found == LAUNCH_NOT_LOOKED || f->now_usec < settled))
+        if (f->can_find && (f->looked_usec == 0 || f->looked_usec < settled))
                 return act_at(f, LAUNCH_FIND, f->again_usec, ret_usec);
         return act_at(f, LAUNCH_RELEASE, settled, ret_usec);
 }
@@ -41,7 +41,8 @@ LaunchAct launch_act(const LaunchFacts *f, usec_t *ret_usec) {
         if (f->is_accepted && f->can_find) {
                 usec_t named = usec_add(f->time_usec, LAUNCH_NAMED_USEC);
 
-                return f->now_usec < named ? act_at(f, LAUNCH_FIND, MIN(f->again_usec, named), ret_usec) : LAUNCH_REQUEST;
+                if (f->now_usec < named)
+                        return act_at(f, LAUNCH_FIND, MIN(f->again_usec, named), ret_usec);
         }
         return look_or(f, LAUNCH_REQUEST, f->again_usec, ret_usec);
 }

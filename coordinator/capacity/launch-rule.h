@@ -24,12 +24,6 @@
 /* An accepted request without a name is found within that, or sent again: it is the identical one. */
 #define LAUNCH_NAMED_USEC (5 * USEC_PER_MINUTE)
 
-typedef enum LaunchFound {
-        LAUNCH_NOT_LOOKED, /* since the last request */
-        LAUNCH_FOUND_NONE,
-        LAUNCH_FOUND,
-} LaunchFound;
-
 typedef struct LaunchFacts {
         bool deleting;      /* the claim is being deleted */
         bool is_wanted;     /* its NodePool is there, is not being deleted, and its provider can launch */
@@ -38,10 +32,10 @@ typedef struct LaunchFacts {
         bool maybe;         /* ... and it, or an earlier one, may have launched a machine */
         bool can_find;      /* the provider has find */
         bool is_final;      /* the last answer says that the request can never work */
-        LaunchFound found;
         bool has_id;        /* the cloud has named the machine */
         bool is_accepted;   /* the last answer */
         usec_t since_usec, time_usec; /* wall clock: of the first request, of the last */
+        usec_t looked_usec; /* wall clock: the last find since the last request that saw no machine was sent then; 0: there is none */
         usec_t now_usec;
         usec_t again_usec;  /* by the back-off, not before; 0: at once */
 } LaunchFacts;

@@ -30,7 +30,8 @@ typedef struct Launch {
         CloudProvider *provider; /* NULL: there is none that can launch */
         CloudCall *call;         /* launch, or find */
         KubeCall *record;        /* the request is being written */
-        LaunchFound found;
+        usec_t find_usec;        /* wall clock: the last find was sent */
+        usec_t looked_usec;      /* as LaunchFacts has it */
         bool can_find;
         bool maybe;              /* a request may have launched a machine */
         bool is_answered;        /* the last request: what follows is its answer */
@@ -238,7 +239,7 @@ static void on_found(const CloudResult *result, void *userdata) {
         if (result->outcome == CLOUD_OK && result->provider_id)
                 (void) free_and_strdup(&x->id, result->provider_id);
         else if (result->outcome == CLOUD_OK)
-                x->found = LAUNCH_FOUND_NONE;
+                x->looked_usec = x->find_usec;
         else if (streq_ptr(result->code, CLOUD_UNSUPPORTED))
                 x->can_find = false;
         x->call = cloud_call_free(x->call);
@@ -256,6 +257,7 @@ static void launch_find(Launch *x, const KubeNodeClaim *claim) {
                                         .done = on_found,
                                         .userdata = x };
 
+        x->find_usec = wall_of(x->owner);
         if (cloud_reserve(x->provider, &find, &x->call) < 0)
                 again(x, USEC_PER_SEC);
 }
@@ -283,7 +285,7 @@ static void on_recorded(const KubeReply *reply, void *userdata) {
         x->record = kube_call_free(x->record);
         if (written) {
                 x->is_answered = false;
-                x->found = LAUNCH_NOT_LOOKED;
+                x->looked_usec = 0;
                 cloud_call_send(x->call, usec_add(loop_now(x->owner->context->env->loop), RECORDED_USEC));
                 return;
         }
@@ -536,7 +538,7 @@ static LaunchFacts facts_of(const Launch *x, const KubeNodeClaim *claim, const K
                 .maybe = x->maybe,
                 .can_find = x->can_find && x->provider && cloud_provider_has(x->provider, CLOUD_FIND),
                 .is_final = x->is_answered && x->is_final,
-                .found = x->found,
+                .looked_usec = x->looked_usec,
                 .has_id = x->id,
                 .is_accepted = x->is_answered ? x->answer == CLOUD_ANSWER_ACCEPTED
                                               : streq_ptr(r->answer, cloud_answer_names[CLOUD_ANSWER_ACCEPTED]),
