@@ -37,10 +37,96 @@ static bool terminates(const CloudRequest *r) {
         return r->call.operation == CLOUD_TERMINATE;
 }
 
+char *rig_instance(const char *node) {
+        return MUST(strf("i-0%016llx", (unsigned long long) hash64(node, strlen(node))));
+}
+
+static char *provider_id_of(const char *node) {
+        _cleanup_free_ char *instance = rig_instance(node);
+
+        return MUST(strf("aws:///" ZONE "/%s", instance));
+}
+
+/* The launch of that op id; a new one has no machine yet. */
+static ToyLaunch *toy_launch(ToyCloud *cloud, const char *op_id) {
+        ToyLaunch *x = hashmap_get(cloud->launched, op_id);
+
+        if (!x) {
+                x = MUST(new0(ToyLaunch, 1));
+                assert_return_code(hashmap_put(cloud->launched, op_id, x), 0);
+        }
+        return x;
+}
+
+static void toy_bring_machine(CoordinatorRig *r, ToyLaunch *x, const char *like) {
+        ToyMachine *m = hashmap_get(r->toy.machines, like);
+        _cleanup_free_ char *node = NULL, *id = NULL;
+
+        if (x->machine) /* the same op id again */
+                return;
+        assert_non_null(m);
+        node = MUST(strf("%s-%u", m->node, ++m->n_successors));
+        id = provider_id_of(node);
+        r->toy.n_launched++;
+        x->machine = rig_add_machine(r, id, node);
+        x->seen_usec = usec_add(virtual_time_now(r->w.time), r->toy.seen_after_usec);
+}
+
+static CloudResult toy_answer_launch(CoordinatorRig *r, const CloudReservation *o) {
+        static const struct {
+                bool comes, names;
+                CloudResult result;
+        } answers[_TOY_LAUNCH_ANSWER_MAX] = {
+                [TOY_NAMED] = { true, true, { .outcome = CLOUD_OK } },
+                [TOY_ACCEPTED] = { true, false, { .outcome = CLOUD_OK } },
+                [TOY_LOST] = { false, false, { .outcome = CLOUD_OK } },
+                [TOY_UNKNOWN_DONE] = { true, false, { .outcome = CLOUD_RETRY, .undecided = true, .message = "the connection broke" } },
+                [TOY_UNKNOWN] = { false, false, { .outcome = CLOUD_RETRY, .undecided = true, .message = "the connection broke" } },
+                [TOY_LATER] = { false, false, { .outcome = CLOUD_RETRY, .message = "throttled" } },
+                [TOY_NO_CAPACITY] = { false, false, { .outcome = CLOUD_NO_CAPACITY, .message = "no such machine is left" } },
+                [TOY_REFUSED] = { false, false, { .outcome = CLOUD_DENIED, .message = "not authorized" } },
+                [TOY_UNSUPPORTED] = { false, false, { .outcome = CLOUD_INVALID, .code = CLOUD_UNSUPPORTED, .message = "no launch here" } },
+        };
+        ToyCloud *cloud = &r->toy;
+        ToyLaunchAnswer answer = cloud->n_launch_answers > 0 ? cloud->launch_answers[0] : TOY_NAMED;
+        ToyLaunch *x = toy_launch(cloud, o->op_id);
+        CloudResult result = answers[answer].result;
+
+        cloud->n_launches++;
+        if (cloud->n_launch_answers > 0)
+                memmove(cloud->launch_answers, cloud->launch_answers + 1, --cloud->n_launch_answers * sizeof(answer));
+        free(cloud->launch_text);
+        cloud->launch_text = MUST(strf("%s|%s|%s|%s", strempty(o->launch.group), strempty(o->launch.like), strempty(o->launch.zone),
+                                       strempty(o->launch.capacity_type)));
+        if (answers[answer].comes)
+                toy_bring_machine(r, x, o->launch.like);
+        if (answers[answer].names)
+                result.provider_id = x->machine->provider_id;
+        return result;
+}
+
+static CloudResult toy_answer_find(CoordinatorRig *r, const char *op_id) {
+        const ToyLaunch *x = hashmap_get(r->toy.launched, op_id);
+        bool seen = x && x->machine && x->machine->state == INSTANCE_PRESENT && virtual_time_now(r->w.time) >= x->seen_usec;
+
+        r->toy.n_finds++;
+        if (r->toy.find_outcome != CLOUD_OK)
+                return (CloudResult){ .outcome = r->toy.find_outcome,
+                                      .code = r->toy.find_outcome == CLOUD_INVALID ? CLOUD_UNSUPPORTED : NULL,
+                                      .message = "the cloud is in a bad mood" };
+        return (CloudResult){ .outcome = CLOUD_OK, .provider_id = seen ? x->machine->provider_id : NULL };
+}
+
 static CloudResult toy_answer(const CloudRequest *r) {
-        ToyCloud *cloud = &toy_of(cloud_request_engine(r))->rig->toy;
+        CoordinatorRig *rig = toy_of(cloud_request_engine(r))->rig;
+        ToyCloud *cloud = &rig->toy;
         ToyMachine *m = hashmap_get(cloud->machines, r->machine->provider_id);
 
+        if (r->call.operation == CLOUD_FIND)
+                return toy_answer_find(rig, r->reservation.op_id);
+        if (r->call.operation == CLOUD_LAUNCH)
+                return r->guard.may_send(r->guard.userdata) ? toy_answer_launch(rig, &r->reservation)
+                                                            : (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
         if (r->call.operation == CLOUD_LIST) {
                 cloud->n_listed++;
                 return cloud->list;
@@ -85,9 +171,9 @@ static int toy_send(CloudBatch *batch) {
         ToyProvider *toy = toy_of(batch->engine);
         ToyBatch *b = CONTAINER_OF(batch, ToyBatch, batch);
         const CloudRequest *r = cloud_batch_first(batch);
-        ToyMachine *m = hashmap_get(toy->rig->toy.machines, r->machine->provider_id);
 
         if (terminates(r)) {
+                ToyMachine *m = hashmap_get(toy->rig->toy.machines, r->machine->provider_id);
                 const char *pool = r->reservation.pool;
 
                 assert_true(isempty(pool) || streq(pool, POOL) || streq(pool, "racks")); /* empty: the claim has gone */
@@ -156,6 +242,13 @@ static const CloudProviderOps toy_ops = {
         .free = toy_free,
 };
 
+/* As provider exec, the only one that launches: it proves no identities. */
+#define TOY_LAUNCHING_OPS(more) \
+        { .name = "ec2", .owns = toy_owns, .operations = 1u << CLOUD_LAUNCH | (more), .free = toy_free }
+
+static const CloudProviderOps toy_launching_ops = TOY_LAUNCHING_OPS(1u << CLOUD_FIND);
+static const CloudProviderOps toy_blind_ops = TOY_LAUNCHING_OPS(0u); /* no find */
+
 static bool toy_exec_owns(const CloudProvider *p, const char *provider_id) {
         return !isempty(provider_id);
 }
@@ -219,6 +312,7 @@ CoordinatorRig *coordinator_rig_new(void) {
         fake_put(r->cluster, FAKE_NAMESPACES,
                  fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
         assert_return_code(hashmap_new(0, &r->toy.machines), 0);
+        assert_return_code(hashmap_new(0, &r->toy.launched), 0);
         r->toy.latency_usec = 5 * MSEC;
         return r;
 }
@@ -228,7 +322,9 @@ CoordinatorRig *coordinator_rig_free(CoordinatorRig *r) {
                 return NULL;
         for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++)
                 rig_kill(r, i);
+        hashmap_free_with(r->toy.launched, mfree);
         hashmap_free_with(r->toy.machines, toy_machine_free);
+        free(r->toy.launch_text);
         fake_ec2_free(r->ec2);
         config_done(coordinator_config_table, coordinator_config_table_size, &r->config);
         fake_world_done(&r->w);
@@ -289,7 +385,11 @@ static void make_provider(RigCoordinator *c) {
                                .getenv = on_getenv,
                                .region = r->ec2_region ? r->ec2_region : "us-east-1" };
         const char *message = NULL;
-        const CloudProviderOps *ops = r->toy.lists ? &toy_listing_ops : r->toy.is_exec ? &toy_exec_ops : &toy_ops;
+        const CloudProviderOps *ops = r->toy.lists      ? &toy_listing_ops
+                                      : r->toy.is_exec  ? &toy_exec_ops
+                                      : r->toy.no_find  ? &toy_blind_ops
+                                      : r->toy.launches ? &toy_launching_ops
+                                                        : &toy_ops;
         ToyProvider *toy;
 
         if (r->use_ec2) {
@@ -436,16 +536,6 @@ RigCoordinator *rig_leader(CoordinatorRig *r) {
 
 /* -- nodes ---------------------------------------------------------------------------------------------- */
 
-char *rig_instance(const char *node) {
-        return MUST(strf("i-0%016llx", (unsigned long long) hash64(node, strlen(node))));
-}
-
-static char *provider_id_of(const char *node) {
-        _cleanup_free_ char *instance = rig_instance(node);
-
-        return MUST(strf("aws:///" ZONE "/%s", instance));
-}
-
 ToyMachine *rig_machine(CoordinatorRig *r, const char *node) {
         _cleanup_free_ char *id = provider_id_of(node);
 
@@ -477,6 +567,13 @@ void rig_add_node(CoordinatorRig *r, const char *name) {
         fake_add_node(r->cluster, name, ZONE, instance, POOL);
 }
 
+void rig_join(CoordinatorRig *r, const char *name) {
+        _cleanup_free_ char *instance = rig_instance(name);
+
+        assert_non_null(rig_machine(r, name));
+        fake_add_node(r->cluster, name, ZONE, instance, POOL);
+}
+
 void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
         fake_add_nodepool(r->cluster, POOL, tgp, NULL);
         for (unsigned i = 0; i < n_nodes; i++) {
@@ -492,7 +589,7 @@ void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
 
                 snprintf(name, sizeof(name), "n%u", i);
                 assert_true(rig_is_adopted(r, name));
-                assert_in_range(rig_machine(r, name)->n_described, r->use_ec2 || r->toy.is_exec ? 0 : 1, 1);
+                assert_in_range(rig_machine(r, name)->n_described, r->use_ec2 || r->toy.is_exec || r->toy.launches ? 0 : 1, 1);
                 rig_machine(r, name)->n_described = 0; /* to prove whose it is */
         }
 }

@@ -30,7 +30,28 @@ typedef struct ToyMachine {
         InstanceState after;  /* what a terminate that is obeyed leads to; default: terminating */
         unsigned n_described, n_terminated; /* calls, obeyed or not */
         char *op_id;                        /* of the last terminate */
+        unsigned n_successors;              /* machines that were launched like this one */
 } ToyMachine;
+
+/* Answer to a launch, and what the toy cloud does about it. */
+typedef enum ToyLaunchAnswer {
+        TOY_NAMED,        /* accepted, with the machine */
+        TOY_ACCEPTED,     /* accepted without a name: find names the machine */
+        TOY_LOST,         /* accepted without a name, and no machine comes */
+        TOY_UNKNOWN_DONE, /* no answer, and the machine comes */
+        TOY_UNKNOWN,      /* no answer, and no machine comes */
+        TOY_LATER,
+        TOY_NO_CAPACITY,
+        TOY_REFUSED,
+        TOY_UNSUPPORTED,
+        _TOY_LAUNCH_ANSWER_MAX,
+} ToyLaunchAnswer;
+
+/* The launch of one op id. */
+typedef struct ToyLaunch {
+        ToyMachine *machine; /* borrowed; NULL: none came */
+        usec_t seen_usec;    /* virtual time from which find sees the machine */
+} ToyLaunch;
 
 typedef struct ToyCloud {
         Hashmap *machines; /* by providerID */
@@ -44,6 +65,16 @@ typedef struct ToyCloud {
         CloudResult list;         /* what it answers then */
         unsigned n_listed;
         bool is_exec;             /* set before the start: as provider exec, which proves nothing and takes names */
+        /* Set before the start: launch and find are there. Machines in the place of node n0's are of nodes n0-1, n0-2, ... (rig_join()). */
+        bool launches;
+        bool no_find;             /* with launches, set before the start: find is not there */
+        Hashmap *launched;        /* by op id */
+        ToyLaunchAnswer launch_answers[8]; /* answers to the next launches; after them TOY_NAMED */
+        size_t n_launch_answers;
+        usec_t seen_after_usec;   /* how long find does not see a machine that was launched */
+        CloudOutcome find_outcome; /* CLOUD_INVALID: unsupported */
+        unsigned n_launches, n_launched, n_finds; /* requests, machines, requests */
+        char *launch_text;        /* of the last launch: "GROUP|LIKE|ZONE|CAPACITY-TYPE" */
 } ToyCloud;
 
 /* -- the rig -------------------------------------------------------------------------------------------- */
@@ -111,6 +142,8 @@ ToyMachine *rig_add_machine(CoordinatorRig *r, const char *provider_id, const ch
 /* A node of POOL and its machine, present. */
 void rig_add_node(CoordinatorRig *r, const char *name);
 ToyMachine *rig_machine(CoordinatorRig *r, const char *node);
+/* The Node of a machine that the toy has launched joins POOL, Ready. */
+void rig_join(CoordinatorRig *r, const char *name);
 /* One pool (POOL), nodes n0.., started and all adopted, and no describe counted yet. tgp NULL: unset. */
 void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp);
 void rig_delete_node(CoordinatorRig *r, const char *name);
