@@ -128,16 +128,15 @@ static const KubeNode *node_of(const Launches *l, const KubeNodeClaim *claim) {
         return claim && claim->node_name ? cluster_view_node(l->context->view, claim->node_name) : NULL;
 }
 
-/* Of its pool, or of the machine that it replaces. NULL: it cannot launch, or nobody knows which. */
+/* Returns the provider of its pool, or of the machine that it replaces. NULL: it cannot launch, or is not known. */
 static CloudProvider *provider_of(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
-        const KubeNodeClaim *replaced = replaced_by(l, claim);
         const CloudRegistry *cloud = l->context->cloud;
         CloudProvider *p = NULL;
 
         if (pool && pool->provider_name)
                 p = cloud_registry_named(cloud, pool->provider_name);
-        else if (claim->request.like || replaced)
-                p = cloud_registry_for(cloud, claim->request.like ? claim->request.like : replaced->provider_id);
+        else if (claim->request.like)
+                p = cloud_registry_for(cloud, claim->request.like);
         else if (cloud->n_providers == 1)
                 p = cloud->providers[0];
         return p && cloud_provider_has(p, CLOUD_LAUNCH) ? p : NULL;
@@ -151,20 +150,25 @@ static const char *capacity_type_of(const KubeNode *n) {
         return value;
 }
 
-/* As it was asked for before, or as the machine is that goes. Borrowed. */
-static CloudLaunch launch_of(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
-        const KubeNodeClaim *replaced = replaced_by(l, claim);
-        const KubeNode *n = node_of(l, replaced);
+/* Adds to status.group what the machine is to be like: the machine of the claim before, or what was requested for that one. That
+ * claim may be gone when the request leaves. */
+static void add_likeness(const Launches *l, const KubeNodeClaim *claim, const KubeNodeClaim *before, JsonWriter *w) {
+        const KubeNode *n = node_of(l, before);
+        bool is_next = claim->attempt > 1;
 
-        if (claim->request.token)
-                return (CloudLaunch){ .group = pool->provider_group,
-                                      .like = claim->request.like,
-                                      .zone = claim->request.zone,
-                                      .capacity_type = claim->request.capacity_type };
+        json_open_object(w, "group");
+        json_add_string(w, "like", is_next ? before->request.like : before->provider_id);
+        json_add_string(w, "zone", is_next ? before->request.zone : n ? object_meta_label(&n->object.meta, LABEL_ZONE) : NULL);
+        json_add_string(w, "capacityType", is_next ? before->request.capacity_type : n ? capacity_type_of(n) : NULL);
+        json_close_object(w);
+}
+
+/* Borrowed. */
+static CloudLaunch launch_of(const KubeNodeClaim *claim, const KubeNodePool *pool) {
         return (CloudLaunch){ .group = pool->provider_group,
-                              .like = replaced ? replaced->provider_id : NULL,
-                              .zone = n ? object_meta_label(&n->object.meta, LABEL_ZONE) : NULL,
-                              .capacity_type = n ? capacity_type_of(n) : NULL };
+                              .like = claim->request.like,
+                              .zone = claim->request.zone,
+                              .capacity_type = claim->request.capacity_type };
 }
 
 /* spec.limits of the pool hold with one machine more. Of anything but "nodes" only the machine that goes says how much one more
@@ -298,7 +302,7 @@ static char *token_of(const KubeNodeClaim *claim) {
         return claim->request.token ? strdup(claim->request.token) : strf("launch-%s", claim->object.meta.uid);
 }
 
-static char *record_body(const Launch *x, const KubeNodeClaim *claim, const CloudLaunch *launch) {
+static char *record_body(const Launch *x, const KubeNodeClaim *claim) {
         usec_t now = wall_of(x->owner), since = claim->request.since_usec > 0 ? claim->request.since_usec : now;
         JsonWriter *w = status_patch_open(&claim->object);
         _cleanup_free_ char *token = token_of(claim);
@@ -309,9 +313,6 @@ static char *record_body(const Launch *x, const KubeNodeClaim *claim, const Clou
         json_open_object(w, "group");
         json_add_string(w, "request", "Launch");
         json_add_string(w, "token", token);
-        json_add_string(w, "like", launch->like);
-        json_add_string(w, "zone", launch->zone);
-        json_add_string(w, "capacityType", launch->capacity_type);
         json_add_time(w, "since", since);
         json_add_time(w, "time", now);
         json_add_null(w, "answer");
@@ -334,11 +335,8 @@ static void on_place(void *userdata) {
 
         if (x->record)
                 return;
-        if (pool && claim->object.meta.deletion_usec == 0) {
-                CloudLaunch launch = launch_of(x->owner, claim, pool);
-
-                body = record_body(x, claim, &launch);
-        }
+        if (pool && claim->object.meta.deletion_usec == 0)
+                body = record_body(x, claim);
         if (body && kube_patch(context->client, &target, KUBE_PATCH_MERGE, body, &options, on_recorded, x, &x->record) >= 0)
                 return;
         x->call = cloud_call_free(x->call);
@@ -350,7 +348,7 @@ static void launch_request(Launch *x, const KubeNodeClaim *claim, const KubeNode
         const CloudReservation launch = { .operation = CLOUD_LAUNCH,
                                           .op_id = token,
                                           .pool = claim->node_pool,
-                                          .launch = launch_of(x->owner, claim, pool),
+                                          .launch = launch_of(claim, pool),
                                           .guard = x->owner->context->guard,
                                           .prove = on_place,
                                           .done = on_launched,
@@ -584,7 +582,8 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
         assert(false && "a launch without an act");
 }
 
-/* The claim is vesper's own: its phase says so, which is written while the claim that it follows is there and names it. */
+/* The claim is vesper's own: its phase says so. The phase, and what the machine is to be like, are written while the claim that
+ * it follows is there and names it. */
 static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
         ObjectWrite w = { .what = "acknowledge",
                           .target = { .kind = &kube_node_claim_kind, .name = x->name, .subresource = "status" },
@@ -592,18 +591,20 @@ static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
                           .reconcile_key = x->key,
                           .urgent = true,
                           .rank = KUBE_RANK_FOLLOWS };
+        const KubeNodeClaim *before = successor_named_by(x->owner->context->view, claim);
         _cleanup_free_ char *body = NULL;
         JsonWriter *json;
 
         if (streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHING) || claim->object.meta.deletion_usec > 0)
                 return true;
-        if (!successor_is_named(x->owner->context->view, claim)) {
+        if (!before) {
                 say_unasked(x, claim);
                 return false;
         }
         json = status_patch_open(&claim->object);
         if (json) {
                 json_add_string(json, "phase", CLAIM_PHASE_LAUNCHING);
+                add_likeness(x->owner, claim, before, json);
                 body = status_patch_close(json);
         }
         if (!body)

@@ -115,7 +115,7 @@ static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
 
         log_event(s->context->env->log, LOG_LEVEL_INFO, MESSAGE_SUCCESSOR_ASKED,
                   LOG_FIELDS({ "NODE", claim->node_name }, { "NODECLAIM", name }),
-                  "Node %s goes: a new machine is asked for in its place, as NodeClaim %s", strempty(claim->node_name), name);
+                  "The machine of NodeClaim %s goes: a new one is asked for in its place, as NodeClaim %s", claim->object.meta.name, name);
         event_record(s->context->recorder, &of_claim, EVENT_NORMAL, "SuccessorAsked",
                      "Its machine goes: a new one is asked for in its place, as NodeClaim %s", name);
         if (n) {
@@ -194,12 +194,12 @@ bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim) {
                !pool_that_replaces(s, claim);
 }
 
-bool successor_is_named(const ClusterView *view, const KubeNodeClaim *claim) {
+const KubeNodeClaim *successor_named_by(const ClusterView *view, const KubeNodeClaim *claim) {
         _cleanup_free_ char *previous = claim->attempt > 1 ? successor_claim_name(claim->replaces[0], claim->attempt - 1) : NULL;
         const char *name = claim->attempt > 1 ? previous : claim->replaces[0];
         const KubeNodeClaim *before = name ? cluster_view_claim(view, name) : NULL;
 
-        return before && streq_ptr(before->successor, claim->object.meta.name);
+        return before && streq_ptr(before->successor, claim->object.meta.name) ? before : NULL;
 }
 
 /* -- tests ---------------------------------------------------------------------------------------------- */

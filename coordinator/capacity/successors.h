@@ -37,8 +37,9 @@ void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char 
 void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key);
 /* A new claim that is being deleted: its next attempt stands in its own claim, or there is none. */
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim);
-/* The claim that it follows names it in status.successor: vesper has made it. A person may make claims, and not write that. */
-bool successor_is_named(const ClusterView *view, const KubeNodeClaim *claim);
+/* Returns the claim that this one follows, if that names it in status.successor: vesper has made it then. A person may make
+ * claims, and cannot write that. NULL: none names it. Borrowed. */
+const KubeNodeClaim *successor_named_by(const ClusterView *view, const KubeNodeClaim *claim);
 
 /* Reports each claim whose successor is not made yet. */
 void successors_next_wakeup(const Successors *s, Wakeups *w);

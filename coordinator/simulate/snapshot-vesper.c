@@ -48,7 +48,7 @@ static void write_claim_spec(JsonWriter *w, const KubeNodeClaim *c) {
 }
 
 static void write_claim_request(JsonWriter *w, const ClaimRequest *r) {
-        if (!r->token)
+        if (!r->token && !r->like)
                 return;
         json_open_object(w, "group");
         json_add_string(w, "token", r->token);

@@ -275,7 +275,7 @@ typedef struct ClaimIdentity {
 /* What was asked of the cloud for a claim (status.group), before it was asked. */
 typedef struct ClaimRequest {
         char *token;                      /* the op id; NULL: nothing was asked yet */
-        char *like, *zone, *capacity_type; /* as they were asked for; NULL: not said */
+        char *like, *zone, *capacity_type; /* of the machine that is asked for; NULL: not said */
         usec_t since_usec, time_usec;     /* wall clock: of the first request, of the last; 0: absent */
         char *answer;                     /* of the last: a word of cloud_answer_names; NULL: none came, or it was not written */
         char *message;                    /* the cloud's own words, or NULL */
