@@ -7,6 +7,8 @@
 #include "termination-marks.h"
 
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
+/* Maximum time for which a claim whose machine has gone waits for its successor. */
+#define SUCCESSOR_USEC USEC_PER_MINUTE
 
 #define CORDON "cordon and taint"
 #define FINALIZE "take the finalizer off"
@@ -88,6 +90,16 @@ static bool last_word_is_told(const RemovalWrites *w, const KubeNodeClaim *claim
         return false;
 }
 
+/* Only this claim says that the one named in status.successor is vesper's own, and what that machine is to be like. */
+static bool successor_is_awaited(const RemovalWrites *w, const KubeNodeClaim *claim) {
+        usec_t now = loop_now(w->context->env->loop);
+
+        if (!claim->successor || claim->successor_is_made || now >= usec_add(w->finishing_usec, SUCCESSOR_USEC))
+                return false;
+        w->context->requeue(w->node, usec_add(now, USEC_PER_SEC), w->context->userdata);
+        return true;
+}
+
 bool removal_writes_finish(RemovalWrites *w, const KubeNode *n, const KubeNodeClaim *claim, const ClaimStatus *status, KubeRank rank) {
         bool node_is_off = true;
 
@@ -95,7 +107,7 @@ bool removal_writes_finish(RemovalWrites *w, const KubeNode *n, const KubeNodeCl
          * has the claim. */
         if (claim && claim->object.meta.deletion_usec == 0)
                 return !n;
-        if (claim)
+        if (claim && !successor_is_awaited(w, claim))
                 (void) finalize(w, &claim->object, rank);
         if (n)
                 node_is_off = finalize(w, &n->object, rank);
