@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmocka-test.h"
+#include "coordinator-rig.h"
+#include "marks.h"
+#include "repair-bench.h"
+#include "rig-rounds.h"
+#include "successors.h"
+
+#define S USEC_PER_SEC
+#define ATTEMPTS (SUCCESSOR_ATTEMPTS_MAX + 1) /* one more than are made */
+
+/* Node n0 of a pool with onInterruption: Replace, in a cloud with launch and find. */
+typedef struct Room {
+        CoordinatorRig *rig;
+        char *replaced;                /* NodeClaim of n0 */
+        char *names[ATTEMPTS + 1];     /* NodeClaims of its successors, from 1 */
+} Room;
+
+/* Before the coordinator starts. */
+static void room_make(Room *r) {
+        *r = (Room){ .rig = coordinator_rig_new() };
+        r->rig->toy.launches = true;
+}
+
+static void room_begin(Room *r, const char *pool_spec) {
+        rig_begin(r->rig, 1, NULL);
+        fake_merge(r->rig->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':%s}", pool_spec);
+        rig_run(r->rig, S);
+        r->replaced = MUST(strdup(fj_string(rig_claim(r->rig, "n0"), "metadata", "name", NULL)));
+        for (int64_t i = 1; i <= ATTEMPTS; i++)
+                r->names[i] = MUST(successor_claim_name(r->replaced, i));
+}
+
+static void room_init(Room *r) {
+        room_make(r);
+        room_begin(r, "{'disruption':{'onInterruption':'Replace'}}");
+}
+
+static void room_done(Room *r) {
+        coordinator_rig_free(r->rig);
+        free(r->replaced);
+        for (size_t i = 0; i < ELEMENTSOF(r->names); i++)
+                free(r->names[i]);
+}
+
+#define _cleanup_room_ __attribute__((cleanup(room_done)))
+
+/* The agent of the node reports a notice. */
+static void interrupt(Room *r, const char *node, const char *kind, const char *action) {
+        fake_merge(r->rig->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'x\\',\\'kind\\':\\'%s\\',\\'source\\':\\'ec2\\',\\'action\\':\\'%s\\',\\'phase\\':\\'Cordoned\\'}'}}}",
+                   kind, action);
+}
+
+/* The queue reports a notice about n0. */
+static void announce(Room *r, const char *kind) {
+        fake_merge(r->rig->cluster, FAKE_NODECLAIMS, NULL, r->replaced,
+                   "{'metadata':{'annotations':{'" ANNOTATION_ANNOUNCED
+                   "':'{\\'notices\\':[{\\'id\\':\\'e\\',\\'kind\\':\\'%s\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\'}]}'}}}",
+                   kind);
+}
+
+static const cJSON *claim(Room *r, int attempt) {
+        return fake_get(r->rig->cluster, FAKE_NODECLAIMS, NULL, r->names[attempt]);
+}
+
+static const char *phase(Room *r, int attempt) {
+        return strempty(fj_string(claim(r, attempt), "status", "phase", NULL));
+}
+
+static const char *request(Room *r, const char *field) {
+        return strempty(fj_string(claim(r, 1), "status", "group", field, NULL));
+}
+
+static size_t n_claims(Room *r) {
+        return fake_count(r->rig->cluster, FAKE_NODECLAIMS);
+}
+
+static void delete_claim(Room *r, int attempt) {
+        assert_true(fake_delete(r->rig->cluster, FAKE_NODECLAIMS, NULL, r->names[attempt], -1));
+}
+
+/* The next launches are answered so. */
+static void set_answers(Room *r, const ToyLaunchAnswer *answers, size_t n) {
+        assert_true(n <= ELEMENTSOF(r->rig->toy.launch_answers));
+        for (size_t i = 0; i < n; i++)
+                r->rig->toy.launch_answers[i] = answers[i];
+        r->rig->toy.n_launch_answers = n;
+}
+
+static bool has_ended(Room *r, const char *node) {
+        return rig_machine(r->rig, node)->state != INSTANCE_PRESENT;
+}
+
+static bool is_deleting(const cJSON *o) {
+        return fj_string(o, "metadata", "deletionTimestamp", NULL);
+}
+
+static void interrupt_and_run(Room *r, usec_t usec) {
+        interrupt(r, "n0", "spot", "terminate");
+        rig_run(r->rig, usec);
+}
+
+/* The first successor and its machine are all that is left. */
+static void assert_replaced(Room *r) {
+        assert_null(rig_node(r->rig, "n0"));
+        assert_true(has_ended(r, "n0"));
+        assert_int_equal(n_claims(r), 1);
+        assert_int_equal(r->rig->toy.n_launched, 1);
+        assert_false(has_ended(r, "n0-1"));
+        assert_ptr_equal(rig_claim(r->rig, "n0-1"), claim(r, 1));
+        assert_true(rig_has_finalizer(claim(r, 1)));
+}
+
+/* n0 is interrupted, and its successor has a machine. */
+static void room_init_launched(Room *r) {
+        room_init(r);
+        interrupt_and_run(r, 30 * S);
+        assert_string_equal(phase(r, 1), "Launched");
+        assert_replaced(r);
+}
+
+/* -- the whole chain ------------------------------------------------------------------------------------ */
+
+/* Each notice that replaces, of the agent and of the queue. */
+TEST_CASE(test_asked) {
+        static const struct {
+                const char *what, *kind;
+                bool queue;
+        } rows[] = {
+                { "spot", "spot", false },
+                { "retirement", "maintenance", false },
+                { "spot of the queue", "spot", true },
+                { "retirement of the queue", "maintenance", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_room_ Room r;
+                _cleanup_free_ char *like = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                room_make(&r);
+                room_begin(&r, "{'disruption':{'onInterruption':'Replace'},'provider':{'name':'ec2','group':'workers'}}");
+                fake_merge(r.rig->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'karpenter.sh/capacity-type':'spot'}}}");
+                like = MUST(strf("workers|%s|" ZONE "|spot", rig_machine(r.rig, "n0")->provider_id));
+                if (rows[i].queue)
+                        announce(&r, rows[i].kind);
+                else
+                        interrupt(&r, "n0", rows[i].kind, "terminate");
+                rig_run(r.rig, 30 * S);
+                assert_replaced(&r);
+                assert_string_equal(phase(&r, 1), "Launched");
+                assert_string_equal(rig_condition(claim(&r, 1), "Launched"), "True");
+                assert_string_equal(r.rig->toy.launch_text, like);
+                assert_int_equal(r.rig->toy.n_launches, 1);
+                assert_true(rig_has_event(r.rig, r.replaced, "SuccessorAsked"));
+                assert_true(rows[i].queue || rig_has_event(r.rig, "n0", "SuccessorAsked")); /* else the Node has gone */
+                assert_string_equal(request(&r, "request"), "Launch");
+                assert_string_equal(request(&r, "like"), rig_machine(r.rig, "n0")->provider_id);
+                assert_string_equal(request(&r, "zone"), ZONE);
+                assert_string_equal(request(&r, "capacityType"), "spot");
+                assert_true(fj_array_has(fj_get(claim(&r, 1), "spec", "replaces", NULL), r.replaced));
+        }
+}
+
+/* status.successor of the claim that goes, and the successor's phases until its node takes pods. */
+TEST_CASE(test_chain) {
+        static const char *const patches[] = {
+                "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'},{'key':'example.com/agent','effect':'NoExecute'}]},"
+                "'status':{'conditions':[{'type':'Ready','status':'False'}]}}",
+                "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}",
+                "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'}]}}",
+                "{'spec':{'taints':[{'key':'example.com/agent','effect':'NoExecute'}]}}",
+                "{'spec':{'taints':[{'key':'example.com/agent','effect':'NoSchedule'}]}}", /* not the pool's */
+        };
+        _cleanup_room_ Room r;
+
+        room_make(&r);
+        room_begin(&r, "{'disruption':{'onInterruption':'Replace'},"
+                       "'template':{'startupTaints':[{'key':'example.com/agent','effect':'NoExecute'}]}}");
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 60, .grace_sec = 100 });
+        rig_run(r.rig, S);
+        interrupt_and_run(&r, 10 * S);
+        assert_string_equal(fj_string(rig_claim(r.rig, "n0"), "status", "successor", "claim", NULL), r.names[1]);
+        assert_true(cJSON_IsTrue(fj_get(rig_claim(r.rig, "n0"), "status", "successor", "made", NULL)));
+        assert_string_equal(phase(&r, 1), "Launched");
+
+        rig_join(r.rig, "n0-1");
+        for (size_t i = 0; i < ELEMENTSOF(patches); i++) {
+                bool ends = i + 1 == ELEMENTSOF(patches);
+
+                fake_merge(r.rig->cluster, FAKE_NODES, NULL, "n0-1", "%s", patches[i]);
+                rig_run(r.rig, 3 * S);
+                assert_string_equal(phase(&r, 1), ends ? "Adopted" : "Registered");
+                assert_string_equal(rig_condition(claim(&r, 1), "Registered"), "True");
+                assert_string_equal(rig_condition(claim(&r, 1), "Initialized"), ends ? "True" : "False");
+        }
+        assert_true(rig_is_adopted(r.rig, "n0-1"));
+        rig_run(r.rig, 30 * M); /* launchTimeout is over */
+        assert_replaced(&r);
+        assert_true(rig_is_adopted(r.rig, "n0-1"));
+        assert_int_equal(r.rig->toy.n_launches, 1);
+        assert_string_equal(rig_condition(claim(&r, 1), "Launched"), "True");
+
+        /* A later notice about the new node is answered as the first one was. */
+        interrupt(&r, "n0-1", "spot", "terminate");
+        rig_run(r.rig, M);
+        assert_null(rig_node(r.rig, "n0-1"));
+        assert_int_equal(r.rig->toy.n_launched, 2);
+        assert_non_null(rig_claim(r.rig, "n0-1-1"));
+}
+
+/* A machine goes, and no successor is asked for. */
+TEST_CASE(test_not_asked) {
+        static const struct {
+                const char *what, *kind, *action, *spec;
+        } rows[] = {
+                { "scale-in", "scale-in", "terminate", "{'disruption':{'onInterruption':'Replace'}}" },
+                { "capacity block", "capacity-block", "terminate", "{'disruption':{'onInterruption':'Replace'}}" },
+                { "onInterruption unset", "spot", "terminate", "{}" },
+                { "onInterruption None", "spot", "terminate", "{'disruption':{'onInterruption':'None'}}" },
+                { "a person deletes the claim", NULL, NULL, "{'disruption':{'onInterruption':'Replace'}}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", rows[i].what);
+                room_make(&r);
+                room_begin(&r, rows[i].spec);
+                if (rows[i].kind)
+                        interrupt(&r, "n0", rows[i].kind, rows[i].action);
+                else
+                        assert_true(fake_delete(r.rig->cluster, FAKE_NODECLAIMS, NULL, r.replaced, -1));
+                rig_run(r.rig, M);
+                assert_null(rig_node(r.rig, "n0"));
+                assert_int_equal(n_claims(&r), 0);
+                assert_int_equal(r.rig->toy.n_launches, 0);
+        }
+}
+
+/* A repair that replaces the machine. */
+TEST_CASE(test_repair) {
+        _cleanup_room_ Room r;
+
+        room_make(&r);
+        fake_add_node(r.rig->cluster, BEACON, "us-east-1b", "i-beacon", NULL);
+        room_begin(&r, "{'disruption':{'onInterruption':'Replace'}}");
+        rig_machine(r.rig, "n0")->after = INSTANCE_GONE;
+        run(r.rig, 2 * M);
+        silence(r.rig, 0, 1);
+        run(r.rig, 20 * M);
+        assert_replaced(&r);
+        assert_int_equal(r.rig->toy.n_launches, 1);
+        assert_string_equal(phase(&r, 1), "Launched");
+}
+
+/* -- answers of the cloud ------------------------------------------------------------------------------- */
+
+TEST_CASE(test_answers) {
+        static const struct {
+                const char *what;
+                ToyLaunchAnswer answers[3];
+                size_t n_answers;
+                usec_t run_usec, seen_usec;
+                bool no_find;
+                CloudOutcome find;
+                unsigned n_launches;
+                const char *event;    /* about the new claim; NULL: none */
+                bool is_failing;      /* 2 s after the first request */
+        } rows[] = {
+                { "named", { TOY_NAMED }, 1, 5 * S, 0, false, CLOUD_OK, 1, NULL, false },
+                { "accepted, and found", { TOY_ACCEPTED }, 1, 10 * S, 0, false, CLOUD_OK, 1, NULL, false },
+                { "accepted, and found late", { TOY_ACCEPTED }, 1, 4 * M, 2 * M, false, CLOUD_OK, 1, NULL, false },
+                { "accepted, and never launched", { TOY_LOST }, 1, 7 * M, 0, false, CLOUD_OK, 2, NULL, false },
+                { "accepted, and no find", { TOY_ACCEPTED }, 1, 20 * S, 0, true, CLOUD_OK, 2, NULL, false },
+                { "accepted, and find is unsupported", { TOY_ACCEPTED }, 1, 20 * S, 0, false, CLOUD_INVALID, 2, NULL, false },
+                { "no answer, and launched", { TOY_UNKNOWN_DONE }, 1, 20 * S, 0, false, CLOUD_OK, 1, "LaunchUnknown", true },
+                { "no answer, launched, and no find", { TOY_UNKNOWN_DONE }, 1, 20 * S, 0, true, CLOUD_OK, 2, "LaunchUnknown", true },
+                { "no answer, and not launched", { TOY_UNKNOWN }, 1, 20 * S, 0, false, CLOUD_OK, 2, "LaunchUnknown", true },
+                { "no answer, seen late: the identical request", { TOY_UNKNOWN_DONE }, 1, M, 10 * M, false, CLOUD_OK, 2, "LaunchUnknown", true },
+                { "later, twice", { TOY_LATER, TOY_LATER }, 2, M, 0, false, CLOUD_OK, 3, "LaunchFailed", true },
+                { "no capacity", { TOY_NO_CAPACITY }, 1, 20 * S, 0, false, CLOUD_OK, 2, "NoCapacity", true },
+                { "refused", { TOY_REFUSED }, 1, 20 * S, 0, false, CLOUD_OK, 2, "LaunchRefused", true },
+                { "no answer, launched, then later", { TOY_UNKNOWN_DONE, TOY_LATER, TOY_LATER }, 3, M, 20 * S, false, CLOUD_OK, 3, "LaunchUnknown", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", rows[i].what);
+                room_make(&r);
+                r.rig->toy.no_find = rows[i].no_find;
+                r.rig->toy.seen_after_usec = rows[i].seen_usec;
+                r.rig->toy.find_outcome = rows[i].find;
+                room_begin(&r, "{'disruption':{'onInterruption':'Replace'}}");
+                set_answers(&r, rows[i].answers, rows[i].n_answers);
+                interrupt_and_run(&r, S + 500 * MSEC);
+                assert_int_equal(streq_ptr(rig_condition(claim(&r, 1), "LaunchFailing"), "True"), rows[i].is_failing);
+                rig_run(r.rig, rows[i].run_usec);
+                assert_string_equal(phase(&r, 1), "Launched");
+                rig_run(r.rig, 20 * S); /* the old node goes */
+                assert_replaced(&r);
+                assert_int_equal(r.rig->toy.n_launches, rows[i].n_launches);
+                assert_string_equal(strempty(rig_condition(claim(&r, 1), "LaunchFailing")), "False");
+                assert_true(!rows[i].event || rig_has_event(r.rig, r.names[1], rows[i].event));
+                assert_false(!rows[i].event && rig_has_event(r.rig, r.names[1], "LaunchFailed"));
+        }
+}
+
+/* While find does not answer, no request follows one that may have launched a machine. */
+TEST_CASE(test_find_fails) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_UNKNOWN_DONE }, 1);
+        r.rig->toy.find_outcome = CLOUD_RETRY;
+        interrupt_and_run(&r, 5 * M);
+        assert_int_equal(r.rig->toy.n_launches, 1);
+        assert_in_range(r.rig->toy.n_finds, 4, 20);
+        r.rig->toy.find_outcome = CLOUD_OK;
+        rig_run(r.rig, 90 * S);
+        assert_replaced(&r);
+        assert_int_equal(r.rig->toy.n_launches, 1);
+}
+
+/* The cloud never has one: given up after 15 minutes, and nothing is left over. */
+TEST_CASE(test_given_up) {
+        static const struct {
+                const char *what;
+                ToyLaunchAnswer answer;
+                usec_t gone_usec; /* after the notice: the claim is gone, within a minute and a half */
+        } rows[] = {
+                { "unsupported", TOY_UNSUPPORTED, 0 },
+                { "no capacity", TOY_NO_CAPACITY, 15 * M },
+                { "no answer: a machine may come for ten minutes more", TOY_UNKNOWN, 24 * M },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", rows[i].what);
+                room_init(&r);
+                interrupt(&r, "n0", "spot", "terminate");
+                for (usec_t ran = 0; ran < rows[i].gone_usec; ran += 5 * S) {
+                        set_answers(&r, (ToyLaunchAnswer[]){ rows[i].answer, rows[i].answer }, 2);
+                        rig_run(r.rig, 5 * S);
+                        assert_non_null(claim(&r, 1));
+                }
+                set_answers(&r, (ToyLaunchAnswer[]){ rows[i].answer, rows[i].answer }, 2);
+                rig_run(r.rig, 150 * S);
+                assert_true(rig_has_event(r.rig, r.names[1], "LaunchGivenUp"));
+                assert_int_equal(n_claims(&r), 0);
+                assert_int_equal(r.rig->toy.n_launched, 0);
+        }
+}
+
+/* -- the next attempt ----------------------------------------------------------------------------------- */
+
+/* It vanishes before its node is there. */
+TEST_CASE(test_vanished) {
+        _cleanup_room_ Room r;
+
+        room_init_launched(&r);
+        rig_machine(r.rig, "n0-1")->state = INSTANCE_GONE;
+        rig_run(r.rig, 10 * M);
+        assert_null(claim(&r, 1));
+        assert_string_equal(phase(&r, 2), "Launched");
+        assert_int_equal(fj_int(claim(&r, 2), 1, "spec", "attempt", NULL), 2);
+        assert_int_equal(r.rig->toy.n_launched, 2);
+}
+
+/* Three machines that become no node that takes pods. */
+TEST_CASE(test_attempts) {
+        for (unsigned joins = 0; joins < 2; joins++) {
+                _cleanup_room_ Room r;
+
+                print_message("  joins: %u\n", joins);
+                room_make(&r);
+                room_begin(&r, "{'disruption':{'onInterruption':'Replace','launchTimeout':'5m'}}");
+                interrupt_and_run(&r, 10 * S);
+                for (int i = 1; i <= SUCCESSOR_ATTEMPTS_MAX; i++) {
+                        _cleanup_free_ char *node = strf("n0-%d", i);
+
+                        assert_string_equal(phase(&r, i), "Launched");
+                        if (joins) {
+                                rig_join(r.rig, node);
+                                fake_merge(r.rig->cluster, FAKE_NODES, NULL, node,
+                                           "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'}]}}");
+                        }
+                        rig_run(r.rig, 4 * M);
+                        assert_false(is_deleting(claim(&r, i)));
+                        assert_false(has_ended(&r, node));
+                        rig_run(r.rig, M + 2 * S);
+                        assert_true(rig_has_event(r.rig, r.names[i], "LaunchTimeout"));
+                        assert_null(claim(&r, i));
+                        assert_true(has_ended(&r, node));
+                }
+                rig_run(r.rig, 30 * M);
+                assert_int_equal(n_claims(&r), 0);
+                assert_int_equal(r.rig->toy.n_launched, SUCCESSOR_ATTEMPTS_MAX);
+        }
+}
+
+/* A person deletes the successor. */
+TEST_CASE(test_deleted) {
+        static const struct {
+                const char *what;
+                ToyLaunchAnswer answer;
+                usec_t seen_usec, gone_usec; /* at most, after the deletion */
+                bool is_early;               /* no machine was named before that */
+                unsigned n_launched;         /* in the end */
+        } rows[] = {
+                { "no machine yet", TOY_NO_CAPACITY, 0, 5 * S, true, 0 },
+                { "a machine that is found then", TOY_ACCEPTED, 3 * M, 7 * M, true, 1 },
+                { "a machine that is found in the last moment", TOY_ACCEPTED, 10 * M - S, 14 * M, true, 1 },
+                { "a machine that may have come", TOY_LOST, 0, 12 * M, true, 0 },
+                { "a machine: the next is launched", TOY_NAMED, 0, 2 * M + 5 * S, false, 2 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", rows[i].what);
+                room_init(&r);
+                r.rig->toy.seen_after_usec = rows[i].seen_usec;
+                set_answers(&r, (ToyLaunchAnswer[]){ rows[i].answer }, 1);
+                interrupt_and_run(&r, 1500 * MSEC);
+                assert_int_equal(r.rig->toy.n_launches, 1);
+                assert_string_equal(phase(&r, 1), rows[i].is_early ? "Launching" : "Launched");
+                delete_claim(&r, 1);
+                rig_run(r.rig, rows[i].gone_usec);
+                assert_null(claim(&r, 1));
+                rig_run(r.rig, 20 * S);
+                assert_int_equal(r.rig->toy.n_launched, rows[i].n_launched);
+                assert_int_equal(n_claims(&r), rows[i].n_launched == 2 ? 1 : 0);
+                assert_true(rows[i].n_launched == 0 || has_ended(&r, "n0-1"));
+                assert_int_equal(rig_has_event(r.rig, r.names[1], "NothingLaunched"), rows[i].n_launched == 0);
+        }
+}
+
+/* The pool is deleted. */
+TEST_CASE(test_pool_deleted) {
+        for (unsigned i = 0; i < 4; i++) {
+                bool launched = i & 1;
+                _cleanup_room_ Room r;
+
+                print_message("  %s, %s\n", i & 2 ? "Delete" : "Release", launched ? "Launched" : "Launching");
+                room_make(&r);
+                room_begin(&r, i & 2 ? "{'disruption':{'onInterruption':'Replace'},'deletionPolicy':'Delete'}"
+                                     : "{'disruption':{'onInterruption':'Replace'},'deletionPolicy':'Release'}");
+                set_answers(&r, (ToyLaunchAnswer[]){ launched ? TOY_NAMED : TOY_NO_CAPACITY }, 1);
+                interrupt_and_run(&r, 1500 * MSEC);
+                assert_string_equal(phase(&r, 1), launched ? "Launched" : "Launching");
+                assert_true(fake_delete(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL, -1));
+                rig_run(r.rig, 3 * M);
+                assert_int_equal(n_claims(&r), 0);
+                assert_null(fake_get(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL));
+                assert_int_equal(r.rig->toy.n_launched, launched);
+                assert_true(!launched || has_ended(&r, "n0-1"));
+        }
+}
+
+/* spec.limits hold the launch until the machine that goes has gone. */
+TEST_CASE(test_limits) {
+        static const struct {
+                const char *limits;
+                bool holds;
+        } rows[] = {
+                { "{'nodes':'2'}", false },
+                { "{'nodes':'1'}", true },
+                { "{'cpu':'100'}", true },
+                { "{'nodes':'2','memory':'100Gi'}", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *spec = strf("{'disruption':{'onInterruption':'Replace'},'limits':%s}", rows[i].limits);
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", rows[i].limits);
+                room_make(&r);
+                room_begin(&r, spec);
+                fake_add_pod(r.rig->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 60, .grace_sec = 100 });
+                rig_run(r.rig, S);
+                interrupt_and_run(&r, 50 * S);
+                assert_non_null(claim(&r, 1));
+                assert_int_equal(r.rig->toy.n_launches, !rows[i].holds);
+                rig_run(r.rig, 40 * S);
+                assert_replaced(&r);
+        }
+}
+
+/* -- others --------------------------------------------------------------------------------------------- */
+
+/* The Node is there before the cloud has named its machine: no other claim adopts it. */
+TEST_CASE(test_joins_early) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        r.rig->toy.seen_after_usec = M;
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_ACCEPTED }, 1);
+        interrupt_and_run(&r, 10 * S);
+        rig_join(r.rig, "n0-1");
+        rig_run(r.rig, 30 * S);
+        assert_null(rig_claim(r.rig, "n0-1"));
+        rig_run(r.rig, 2 * M);
+        assert_replaced(&r);
+        assert_true(rig_is_adopted(r.rig, "n0-1"));
+}
+
+/* Patches of the request into the claim. */
+typedef struct RecordFault {
+        unsigned n_faults; /* so many of them are answered with 409 */
+        unsigned n;
+} RecordFault;
+
+static void on_record(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        RecordFault *f = userdata;
+
+        if (q->verb != FAKE_PATCH || !q->resource || q->resource->id != FAKE_NODECLAIMS || !q->x->body ||
+            !memmem(q->x->body, q->x->body_size, "\"token\"", 7))
+                return;
+        if (f->n++ < f->n_faults)
+                ret_fault->status = 409;
+}
+
+/* Nothing leaves unless the request is in the claim. */
+TEST_CASE(test_record_conflict) {
+        RecordFault f = { .n_faults = UINT32_MAX };
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        fake_api_set_fault(r.rig->api, on_record, &f);
+        interrupt_and_run(&r, 2 * M);
+        assert_int_equal(r.rig->toy.n_launches, 0);
+        assert_in_range(f.n, 4, 12); /* with growing pauses */
+        f.n_faults = 0;
+        rig_run(r.rig, 2 * M);
+        assert_replaced(&r);
+        assert_int_equal(r.rig->toy.n_launches, 1);
+        fake_api_set_fault(r.rig->api, NULL, NULL);
+}
+
+/* The claim is not made before the machine that goes has gone. */
+static void on_create(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        if (q->verb == FAKE_CREATE && q->resource && q->resource->id == FAKE_NODECLAIMS)
+                ret_fault->status = 503;
+}
+
+TEST_CASE(test_made_late) {
+        for (unsigned never = 0; never < 2; never++) {
+                _cleanup_room_ Room r;
+
+                room_init(&r);
+                fake_api_set_fault(r.rig->api, on_create, NULL);
+                announce(&r, "spot");
+                rig_run(r.rig, 10 * S);
+                assert_true(has_ended(&r, "n0"));
+                assert_null(rig_node(r.rig, "n0"));
+                rig_run(r.rig, never ? M : 0); /* the claim that goes does not wait longer */
+                fake_api_set_fault(r.rig->api, NULL, NULL);
+                rig_run(r.rig, 30 * S);
+                if (never)
+                        assert_int_equal(n_claims(&r), 0);
+                else
+                        assert_replaced(&r);
+                assert_int_equal(r.rig->toy.n_launches, !never);
+        }
+}
+
+/* A person makes a claim as vesper would. */
+TEST_CASE(test_forged) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        fake_put(r.rig->cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'mine'},'spec':{'nodePool':'" POOL "','replaces':['%s']}}", r.replaced));
+        rig_run(r.rig, 5 * M);
+        assert_int_equal(r.rig->toy.n_launches, 0);
+        assert_int_equal(rig_n_events(r.rig, "mine", "NotAsked"), 1);
+        assert_true(fake_delete(r.rig->cluster, FAKE_NODECLAIMS, NULL, "mine", -1));
+        rig_run(r.rig, S);
+        assert_int_equal(n_claims(&r), 1);
+        assert_true(rig_is_adopted(r.rig, "n0"));
+}
+
+/* -- another leader ------------------------------------------------------------------------------------- */
+
+/* The coordinator dies after so many steps of the world. next: the first machine was launched, and a person deletes its claim. Returns
+ * false once that is after the end of the chain. */
+static bool take_over(ToyLaunchAnswer answer, bool next, unsigned n_steps) {
+        int attempt = next ? 2 : 1;
+        _cleanup_room_ Room r;
+        bool ended = false;
+        usec_t until;
+
+        room_init(&r);
+        if (next)
+                interrupt_and_run(&r, 30 * S);
+        set_answers(&r, &answer, 1);
+        if (next)
+                delete_claim(&r, 1);
+        else
+                interrupt(&r, "n0", "spot", "terminate");
+        until = virtual_time_now(r.rig->w.time) + USEC_PER_HOUR;
+        for (unsigned i = 0; i < n_steps && !ended; i++) {
+                assert_int_equal(virtual_time_step(r.rig->w.time, until), 1);
+                ended = streq(phase(&r, attempt), "Launched");
+        }
+        rig_kill(r.rig, 0);
+        rig_start(r.rig, 0);
+        rig_run(r.rig, next ? 5 * M : M);
+        if (!streq(phase(&r, attempt), "Launched") || r.rig->toy.n_launched != (unsigned) attempt || n_claims(&r) != 1)
+                fail_msg("after %u steps: '%s', %u machines, %zu claims", n_steps, phase(&r, attempt), r.rig->toy.n_launched, n_claims(&r));
+        assert_true(!next || has_ended(&r, "n0-1"));
+        return !ended;
+}
+
+TEST_CASE(test_leaders) {
+        static const struct {
+                ToyLaunchAnswer answer;
+                bool next;
+                unsigned stride; /* of the steps, so that the test is fast */
+        } rows[] = {
+                { TOY_NAMED, false, 3 },
+                { TOY_ACCEPTED, false, 3 },
+                { TOY_UNKNOWN_DONE, false, 1 },
+                { TOY_UNKNOWN_DONE, true, 11 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                unsigned n = 0;
+
+                while (take_over(rows[i].answer, rows[i].next, n))
+                        n += rows[i].stride;
+                print_message("  %u steps\n", n);
+                assert_true(n > 20);
+        }
+}
+
+/* -- nothing left over ---------------------------------------------------------------------------------- */
+
+static void play_interruption(CoordinatorRig *r, const char *node) {
+        Room room = { .rig = r };
+        _cleanup_free_ char *successor = strf("%s-1", node);
+
+        set_answers(&room, (ToyLaunchAnswer[]){ TOY_NO_CAPACITY, TOY_ACCEPTED }, 2);
+        interrupt(&room, node, "spot", "terminate");
+        rig_run(r, M);
+        rig_join(r, successor);
+        rig_run(r, M);
+        assert_true(rig_is_adopted(r, successor));
+        assert_null(rig_node(r, node));
+}
+
+TEST_CASE(test_rounds) {
+        static const char *const nodes[] = { "node-a", "node-b", "node-c" };
+        RigRounds rounds = { .play = play_interruption, .nodes = { nodes[0], nodes[1], nodes[2] } };
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++)
+                rig_add_node(r.rig, nodes[i]);
+        rig_run(r.rig, M);
+        rig_rounds(r.rig, &rounds);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_asked),     cmocka_unit_test(test_chain),           cmocka_unit_test(test_not_asked),
+                cmocka_unit_test(test_repair),    cmocka_unit_test(test_answers),         cmocka_unit_test(test_find_fails),
+                cmocka_unit_test(test_given_up),  cmocka_unit_test(test_vanished),        cmocka_unit_test(test_attempts),
+                cmocka_unit_test(test_deleted),   cmocka_unit_test(test_pool_deleted),    cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_joins_early), cmocka_unit_test(test_record_conflict), cmocka_unit_test(test_forged),
+                cmocka_unit_test(test_made_late),
+                cmocka_unit_test(test_leaders),   cmocka_unit_test(test_rounds),
+        };
+
+        return cmocka_run_group_tests_name("launches", tests, NULL, NULL);
+}
