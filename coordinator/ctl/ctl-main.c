@@ -86,6 +86,13 @@ static int check_output(Process *p, const CtlVerb *v) {
         return 1;
 }
 
+/* Returns the argument without a prefix of its kind that the verb knows. */
+static const char *object_name(const CtlVerb *v, const char *arg) {
+        const char *name = v->takes_claims ? startswith(arg, "nodeclaim/") ?: startswith(arg, "node/") : NULL;
+
+        return name ?: arg;
+}
+
 static int check_arguments(Process *p, const CtlVerb *v) {
         if (p->ctl.n_args < v->min_args)
                 return ctl_complain("%s needs %s. See 'vesperctl %s --help'", v->name, v->arguments, v->name);
@@ -95,7 +102,7 @@ static int check_arguments(Process *p, const CtlVerb *v) {
                 return ctl_complain("%s takes %s, and got '%s', too", v->name, v->arguments,
                                     p->ctl.args[v->max_args]);
         for (size_t i = 0; i < p->ctl.n_args; i++)
-                if (!dns1123_subdomain_is_valid(p->ctl.args[i]))
+                if (!dns1123_subdomain_is_valid(object_name(v, p->ctl.args[i])))
                         return ctl_complain("'%s' is not a valid name of an object", p->ctl.args[i]);
         return 1;
 }

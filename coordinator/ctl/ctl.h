@@ -52,6 +52,7 @@ typedef struct CtlVerb {
         const char *example;   /* a command line */
         const char *statuses;  /* exit statuses that mean something here beside 0, 1 and 2; NULL: none */
         unsigned min_args, max_args;
+        bool takes_claims;          /* an argument may be "node/NAME" or "nodeclaim/NAME" */
         unsigned outputs;           /* 1u << CTL_OUTPUT_*: which -o it knows; the lowest is what it has without */
         const char *const *options; /* names of those it takes beside what all take, NULL at the end; or NULL */
         /* Is asked first, without a cluster: 1: it is done, and has set Ctl.status; 0: it needs one; negative: said what

@@ -9,7 +9,6 @@
 #include "strv.h"
 
 #define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC)
-#define ROUNDS 4u
 #define WEBHOOK_CONFIGURATION "vesper-nodes"
 
 static const KubeKind service_kind = {
@@ -32,6 +31,16 @@ static const KubeKind daemon_set_kind = {
 /* Number of DaemonSets that are read for the pods of one node, which usually has a dozen. */
 #define DAEMON_SETS_MAX 50u
 
+typedef enum FetchRound {
+        ROUND_CLAIM,
+        ROUND_NODE,
+        ROUND_CLAIMS_BY_NAME,
+        ROUND_ALL_CLAIMS,
+        ROUND_REPLACEMENTS,
+        ROUND_NEW_NODE,
+        _ROUND_MAX,
+} FetchRound;
+
 typedef struct Read Read;
 struct Read {
         ExplainFetch *fetch;
@@ -51,7 +60,8 @@ struct ExplainFetch {
         ExplainFacts facts;
         Read **reads;
         size_t n_reads, allocated, pending;
-        unsigned round;
+        FetchRound round; /* that comes next */
+        bool is_of_node;  /* "node/NODE": no NodeClaim is meant */
         bool knows_no_daemon_sets; /* the missing permission was reported once */
         int error;
         char *message;
@@ -206,7 +216,7 @@ static void lease_is_absent(Read *read) {
                 note_error(read->fetch, -ENOMEM);
 }
 
-static void read_first(ExplainFetch *f) {
+static void read_node(ExplainFetch *f) {
         ExplainFacts *facts = &f->facts;
         _cleanup_free_ char *of_node = strf("spec.nodeName=%s", facts->node_name);
         Read *read;
@@ -219,6 +229,23 @@ static void read_first(ExplainFetch *f) {
         read = read_list(f, &kube_pod_kind, NULL, "which pods hold it", &facts->pods, of_node);
         if (read)
                 read->take = take_pods;
+}
+
+/* Returns the Node that the claim stands for; NULL: it does not name one. */
+static const char *node_of_claim(const KubeNodeClaim *c) {
+        return c->node_name ?: c->made_for ?: machine_id_node_name(c->provider_id);
+}
+
+static void read_first(ExplainFetch *f) {
+        ExplainFacts *facts = &f->facts;
+        Read *read;
+
+        if (facts->claim_name && facts->claims.n_items == 0)
+                return; /* there is nothing to explain */
+        if (facts->claim_name)
+                facts->node_name = node_of_claim((const KubeNodeClaim *) facts->claims.items[0]);
+        if (facts->node_name)
+                read_node(f);
         read = read_list(f, &kube_node_pool_kind, NULL, "which NodePool manages it", &facts->pools, NULL);
         if (read)
                 read->take = take_pools;
@@ -250,7 +277,7 @@ static void service_is_absent(Read *read) {
 static void read_claims_by_name(ExplainFetch *f) {
         const KubeNode *n = (const KubeNode *) f->facts.node;
 
-        for (size_t i = 0; n && i < f->facts.pools.n_items; i++) {
+        for (size_t i = 0; n && !f->facts.claim_name && i < f->facts.pools.n_items; i++) {
                 _cleanup_free_ char *name = claim_name(f->facts.pools.items[i]->meta.name, kube_node_machine_id(n), strempty(n->object.meta.uid));
 
                 if (name)
@@ -350,12 +377,57 @@ static bool waits_for_volumes(const ExplainFacts *facts) {
         return false;
 }
 
+static void take_claims(Read *read, const KubeReply *reply) {
+        read->fetch->facts.knows_claims = true;
+        take_list(read, reply);
+}
+
+static void read_claims(ExplainFetch *f, const char *what, ObjectList *list) {
+        Read *read = read_list(f, &kube_node_claim_kind, NULL, what, list, NULL);
+
+        if (read)
+                read->take = take_claims;
+}
+
 /* Its claim was made for the Node when that had another uid, or there is no Node to make the name of. */
 static void read_all_claims(ExplainFetch *f) {
         const KubeObject *n = f->facts.node;
 
-        if (f->facts.claims.n_items == 0 && (!n || object_meta_has_finalizer(&n->meta, FINALIZER_TERMINATION)))
-                (void) read_list(f, &kube_node_claim_kind, NULL, "its NodeClaim", &f->facts.claims, NULL);
+        if (f->facts.claims.n_items == 0 && !f->facts.claim_name && (!n || object_meta_has_finalizer(&n->meta, FINALIZER_TERMINATION)))
+                read_claims(f, "its NodeClaim", &f->facts.claims);
+}
+
+/* Starts over if the name is not that of a Node but of a NodeClaim. */
+static bool restart_with_claim(ExplainFetch *f) {
+        const ExplainFacts *facts = &f->facts;
+        const char *name = facts->node_name, *lease_ns = facts->lease_ns, *lease_name = facts->lease_name;
+        bool is_claim = false;
+
+        for (size_t i = 0; i < facts->claims.n_items; i++)
+                is_claim = is_claim || streq(facts->claims.items[i]->meta.name, strempty(name));
+        if (!is_claim || facts->claim_name || f->is_of_node || facts->node || explain_claim(facts))
+                return false;
+        for (size_t i = 0; i < f->n_reads; i++)
+                read_free(f->reads[i]);
+        f->n_reads = 0;
+        explain_facts_done(&f->facts);
+        f->facts = (ExplainFacts){ .claim_name = name, .lease_ns = lease_ns, .lease_name = lease_name };
+        f->round = ROUND_CLAIM;
+        return true;
+}
+
+static void read_replacements(ExplainFetch *f) {
+        const KubeNodeClaim *claim = explain_claim(&f->facts);
+
+        if (claim && (claim->successor || claim->replaces) && !f->facts.knows_claims)
+                read_claims(f, "which NodeClaim takes its place", &f->facts.replacements);
+}
+
+static void read_new_node(ExplainFetch *f) {
+        const KubeNodeClaim *successor = explain_successor_claim(&f->facts);
+
+        if (successor && successor->node_name)
+                read_object(f, &kube_node_kind, NULL, successor->node_name, "the successor's Node", &f->facts.new_node, take_object, NULL);
 }
 
 static void finish(ExplainFetch *f) {
@@ -373,40 +445,62 @@ static void finish(ExplainFetch *f) {
 }
 
 static void begin_round(ExplainFetch *f) {
-        if (f->round == 0)
+        switch (f->round++) {
+        case ROUND_CLAIM:
+                if (f->facts.claim_name)
+                        read_object(f, &kube_node_claim_kind, NULL, f->facts.claim_name, "the NodeClaim", NULL, take_claim, NULL);
+                return;
+        case ROUND_NODE:
                 read_first(f);
-        else if (f->round == 1) {
+                return;
+        case ROUND_CLAIMS_BY_NAME:
                 read_claims_by_name(f);
                 read_pdbs(f);
                 read_daemon_sets(f);
                 read_service(f);
-        } else if (f->round == 2)
+                return;
+        case ROUND_ALL_CLAIMS:
                 read_all_claims(f);
-        else if (waits_for_volumes(&f->facts))
-                (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached",
-                                 &f->facts.volumes, NULL);
-        f->round++;
+                return;
+        case ROUND_REPLACEMENTS:
+                if (restart_with_claim(f))
+                        return;
+                if (waits_for_volumes(&f->facts))
+                        (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached", &f->facts.volumes, NULL);
+                read_replacements(f);
+                return;
+        case ROUND_NEW_NODE:
+                read_new_node(f);
+                return;
+        case _ROUND_MAX:
+                break;
+        }
+        assert(false && "a round too many");
 }
 
 static void round_is_over(ExplainFetch *f) {
-        while (f->pending == 0 && f->round < ROUNDS && f->error >= 0)
+        while (f->pending == 0 && f->round < _ROUND_MAX && f->error >= 0)
                 begin_round(f);
         if (f->pending == 0)
                 finish(f);
 }
 
-int explain_fetch_new(KubeClient *c, const char *node, const char *lease_ns, const char *lease_name,
+int explain_fetch_new(KubeClient *c, const char *name, const char *lease_ns, const char *lease_name,
                       explain_fetched_t done, void *userdata, ExplainFetch **ret) {
         _cleanup_(explain_fetch_freep) ExplainFetch *f = new0(ExplainFetch, 1);
 
-        assert(c && node && lease_ns && lease_name && done && ret);
+        assert(c && name && lease_ns && lease_name && done && ret);
         if (!f)
                 return -ENOMEM;
         f->client = c;
         f->done = done;
         f->userdata = userdata;
-        f->facts = (ExplainFacts){ .node_name = node, .lease_ns = lease_ns, .lease_name = lease_name };
-        begin_round(f);
+        f->facts = (ExplainFacts){ .lease_ns = lease_ns, .lease_name = lease_name, .claim_name = startswith(name, "nodeclaim/") };
+        f->is_of_node = startswith(name, "node/");
+        if (!f->facts.claim_name)
+                f->facts.node_name = startswith(name, "node/") ?: name;
+        while (f->pending == 0 && f->error >= 0)
+                begin_round(f);
         if (f->error < 0)
                 return f->error;
 

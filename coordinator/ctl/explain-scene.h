@@ -56,6 +56,11 @@ void explain_told_budget(Explain *x);
 /* Whoever deletes the Node now is refused, or passes without having been asked. */
 void explain_webhook(Explain *x);
 
+/* explain-successor.c: machines that vesper asks for. */
+void explain_launch(Explain *x);    /* a claim that has spec.replaces and no Node; always adds a cause */
+void explain_place(Explain *x);     /* whose place the claim takes, and how far it is; nothing without spec.replaces */
+void explain_successor(Explain *x); /* which claim takes this one's place, and how far that is; nothing if none was named */
+
 /* explain-machine.c: what comes behind it: the cloud, and finalizers of others. */
 void explain_machine(Explain *x);
 void explain_last_error(Explain *x, const KubeNodeClaim *claim);

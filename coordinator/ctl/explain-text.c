@@ -46,13 +46,15 @@ static void add_cause(StrBuf *b, const ExplainCause *c, size_t number, usec_t no
 
 char *explain_text(const ExplainFacts *f, const ExplainCauses *c) {
         const ExplainCause *first = explain_causes_first(c);
+        const char *name = f->node_name ?: f->claim_name;
+        bool is_node = f->node_name;
         _cleanup_strbuf_ StrBuf b = {};
 
         if (first)
-                add_line(&b, "Node %s is held, first by %s %s%s%s (%s).", f->node_name, first->kind,
+                add_line(&b, "%s %s is held, first by %s %s%s%s (%s).", is_node ? "Node" : kube_node_claim_kind.kind, name, first->kind,
                          strempty(first->ns), first->ns ? "/" : "", first->name, first->reason);
         else
-                add_line(&b, "Nothing holds node %s%s.", f->node_name,
+                add_line(&b, "Nothing holds %s %s%s.", is_node ? "node" : kube_node_claim_kind.kind, name,
                          strv_length(f->unknown) > 0 ? ", as far as could be read" : "");
         for (size_t i = 0; i < c->n; i++)
                 add_cause(&b, c->list + i, i + 1, f->now_usec);
@@ -96,6 +98,7 @@ char *explain_json(const ExplainFacts *f, const ExplainCauses *c) {
                 return NULL;
         json_open_object(w, NULL);
         json_add_string(w, "node", f->node_name);
+        json_add_string(w, "nodeClaim", f->claim_name);
         json_add_bool(w, "held", explain_causes_first(c));
         json_open_array(w, "causes");
         for (size_t i = 0; i < c->n; i++)

@@ -6,6 +6,7 @@
 #include "blocked-by.h"
 #include "budget-math.h"
 #include "ctl-held.h"
+#include "ctl-launch.h"
 #include "explain-pods.h"
 #include "explain-scene.h"
 #include "heard-conditions.h"
@@ -20,6 +21,8 @@ static void explain_done(Explain *x) {
 void explain_facts_done(ExplainFacts *f) {
         kube_object_unref(f->node);
         object_list_done(&f->claims);
+        object_list_done(&f->replacements);
+        kube_object_unref(f->new_node);
         object_list_done(&f->pools);
         object_list_done(&f->budgets);
         object_list_done(&f->pods);
@@ -52,7 +55,8 @@ static const KubeNodeClaim *find_claim(const ExplainFacts *f, const KubeNode *n)
         for (size_t i = 0; i < f->claims.n_items; i++) {
                 const KubeNodeClaim *c = claim_at(f, i);
 
-                if (!n ? streq_ptr(c->node_name, f->node_name) || streq_ptr(c->made_for, f->node_name)
+                if (f->claim_name ? streq(c->object.meta.name, f->claim_name)
+                    : !n ? streq_ptr(c->node_name, f->node_name) || streq_ptr(c->made_for, f->node_name)
                        : claim_is_of(c, n) && (!found || streq_ptr(c->node_name, n->object.meta.name)))
                         found = c;
         }
@@ -523,6 +527,20 @@ static void explain_node(Explain *x) {
                 explain_prospects(x);
         }
         explain_pods_left_alone(&pods, x->causes);
+        explain_place(x);
+        explain_successor(x);
+}
+
+/* A claim that a person made, of which the coordinator knows no Node. */
+static void explain_not_adopted_claim(Explain *x) {
+        const Condition *k = kube_node_claim_condition(x->claim, CLAIM_NOT_ADOPTED);
+        bool told = k && k->status == CONDITION_TRUE;
+        ExplainCause *c = explain_add(x, true, told ? strempty(k->reason) : "NotAdoptedYet", &kube_node_claim_kind,
+                                      x->claim->object.meta.name, told ? k->last_transition_usec : 0);
+
+        explain_cause_say(x->causes, c, "NodeClaim %s has adopted no Node.", x->claim->object.meta.name);
+        if (told && !isempty(k->message))
+                explain_say_sentence(x, c, k->message);
 }
 
 /* Its Node is gone, its claim is not: its machine may be there. */
@@ -578,7 +596,7 @@ int explain_make(const ExplainFacts *f, ExplainCauses *ret) {
                                               .deadline = NODE_DEADLINE_NONE,
                                               .causes = ret };
 
-        assert(f && f->node_name && f->lease_ns && f->lease_name && ret);
+        assert(f && (f->node_name || f->claim_name) && f->lease_ns && f->lease_name && ret);
         assert(ret->n == 0);
         x.claim = explain_claim(f);
         if (!x.node && !x.claim)
@@ -587,8 +605,14 @@ int explain_make(const ExplainFacts *f, ExplainCauses *ret) {
                 find_pools(&x);
                 read_node(&x);
                 explain_node(&x);
-        } else
+        } else if (launch_is_without_node(x.claim))
+                explain_launch(&x);
+        else if (!f->node_name)
+                explain_not_adopted_claim(&x);
+        else {
                 explain_orphan(&x);
+                explain_successor(&x);
+        }
         if (!ret->failed)
                 return 0;
         explain_causes_done(ret);

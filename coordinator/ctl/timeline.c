@@ -38,6 +38,7 @@ void timeline_done(Timeline *t) {
                 entry_done(t->entries + i);
         free(t->entries);
         strv_free(t->missing);
+        strv_free(t->successors);
         free(t->node);
         *t = (Timeline){};
 }
@@ -109,11 +110,21 @@ static int take_writer(Timeline *t, const char *kind, const Json *m) {
         return text ? add(t, time_of(m, "time"), TIMELINE_WRITE, kind, text_of(m, "manager"), NULL, text, 0) : -ENOMEM;
 }
 
+/* Returns "Node", or "NodeClaim nc-1" where the claim is a successor's. */
+static char *object_name(const Timeline *t, const char *kind, const char *name) {
+        if (streq_ptr(kind, "NodeClaim") && strv_contains(t->successors, strempty(name)))
+                return strf("NodeClaim %s", name);
+        return strdup(strempty(kind));
+}
+
 int timeline_take_object(Timeline *t, const Json *object) {
         const Json *meta = json_get(object, "metadata"), *status = json_get(object, "status");
-        const char *kind = strempty(text_of(object, "kind"));
+        _cleanup_free_ char *name = object_name(t, text_of(object, "kind"), text_of(meta, "name"));
+        const char *kind = strempty(name);
         int r;
 
+        if (!name)
+                return -ENOMEM;
         r = add(t, time_of(meta, "creationTimestamp"), TIMELINE_OBJECT, kind, NULL, "Created", "It was created", 0);
         if (r >= 0)
                 r = add(t, time_of(meta, "deletionTimestamp"), TIMELINE_OBJECT, kind, NULL, "Deleted",
@@ -128,16 +139,16 @@ int timeline_take_object(Timeline *t, const Json *object) {
 }
 
 /* "Node", or "Pod web/web-1" where it is not the node itself. */
-static char *event_object_name(const Json *involved) {
+static char *event_object_name(const Timeline *t, const Json *involved) {
         const char *kind = strempty(text_of(involved, "kind")), *ns = text_of(involved, "namespace");
 
         if (streq(kind, "Node") || streq(kind, "NodeClaim"))
-                return strdup(kind);
+                return object_name(t, kind, text_of(involved, "name"));
         return strf("%s %s%s%s", kind, strempty(ns), ns ? "/" : "", strempty(text_of(involved, "name")));
 }
 
 int timeline_take_event(Timeline *t, const Json *event) {
-        _cleanup_free_ char *object = event_object_name(json_get(event, "involvedObject"));
+        _cleanup_free_ char *object = event_object_name(t, json_get(event, "involvedObject"));
         usec_t first = time_of(event, "firstTimestamp"), last = time_of(event, "lastTimestamp");
         const char *actor = text_of(event, "reportingComponent");
         int64_t count = 0;

@@ -42,6 +42,7 @@ typedef struct Timeline {
         TimelineEntry *entries;
         size_t n_entries, allocated;
         size_t of_source[_TIMELINE_SOURCE_MAX];
+        char **successors; /* names of NodeClaims that take the place of the node's */
         char **missing; /* sentences: what is not known, and why */
 } Timeline;
 

@@ -16,6 +16,7 @@
 typedef struct ExplainVerb {
         Ctl *ctl;
         ExplainFetch *fetch;
+        char *node;               /* NULL: there is none */
         SnapshotFetch *snapshot;  /* with --simulate: once the causes are known */
         char *json, *text;        /* of the causes: what is printed first */
         int status;
@@ -26,6 +27,7 @@ static void explain_free(void *state) {
 
         explain_fetch_free(v->fetch);
         snapshot_fetch_free(v->snapshot);
+        free(v->node);
         free(v->json);
         free(v->text);
         free(v);
@@ -52,8 +54,8 @@ static int find_causes(ExplainVerb *v, const ExplainFacts *facts) {
 
         r = explain_make(facts, &causes);
         if (r == -ENOENT)
-                ctl_complain("there is no node '%s', and no NodeClaim of it%s", facts->node_name,
-                             facts->unknown ? " that you may read" : "");
+                ctl_complain(facts->claim_name ? "there is no NodeClaim '%s'%s" : "there is no node '%s', and no NodeClaim of it%s",
+                             facts->claim_name ?: facts->node_name, facts->unknown ? " that you may read" : "");
         if (r < 0)
                 return EXIT_FAILURE;
         write_facts(v, facts, &causes);
@@ -91,9 +93,9 @@ static int print_outlook(const ExplainVerb *v, const Snapshot *snapshot, char *c
         if (r >= 0)
                 r = disruption_scene_new(snapshot, simulator, &options, &s);
         if (r >= 0)
-                r = node_outlook_make(s, v->ctl->args[0], &o);
+                r = node_outlook_make(s, v->node, &o);
         if (r == -ENOENT)
-                ctl_complain("nothing is simulated: there is no node '%s' (any more)", v->ctl->args[0]);
+                ctl_complain("nothing is simulated: there is no node '%s' (any more)", v->node);
         else if (r == -ENODATA) {
                 STRV_FOREACH(i, unknown)
                         ctl_complain("%s", *i);
@@ -130,8 +132,14 @@ static void on_fetched(const char *message, ExplainFacts *facts, void *userdata)
                 ctl_complain("%s", message);
         else
                 v->status = find_causes(v, facts);
+        if (!message && facts->node_name) {
+                v->node = strdup(facts->node_name);
+                v->status = v->node ? v->status : EXIT_FAILURE;
+        }
         explain_facts_done(facts);
-        if (v->status != EXIT_FAILURE && v->ctl->options->simulate) {
+        if (v->status != EXIT_FAILURE && v->ctl->options->simulate && !v->node)
+                ctl_complain("nothing is simulated: the NodeClaim has no Node");
+        else if (v->status != EXIT_FAILURE && v->ctl->options->simulate) {
                 if (snapshot_fetch_new(v->ctl->client, &(SnapshotFetchOptions){ .progress = ctl_shows_progress() }, on_snapshot, v,
                                        &v->snapshot) >= 0)
                         return;
@@ -155,10 +163,13 @@ static const char *const explain_options[] = { "simulate", NULL };
 const CtlVerb verb_explain = {
         .name = "explain",
         .arguments = "NODE",
+        .takes_claims = true,
         .summary = "What holds this node now, since when, and what would free it",
         .text = "Names each cause, the first that has to be solved first: the object, its figures, since when, and a command line that would change it; what that breaks is said with it. "
                 "Of a node that is not being removed it says which NodePool manages it, or why none does, and what would hold its removal; "
+                "of one whose machine gets a successor, which NodeClaim takes its place and how far that is; "
                 "of one that the coordinator drains for its interruption queue though no NodePool selects it, what holds that drain. Changes nothing, and asks no coordinator. "
+                "nodeclaim/NAME explains a NodeClaim by its own name, even one whose machine the cloud has not launched yet; a plain NAME is a Node, else a NodeClaim. "
                 "Needs: get of the node; list of pods, PodDisruptionBudgets, nodepools and nodedisruptionbudgets, get and list of nodeclaims, get of the Lease and its namespace, "
                 "of the webhook's configuration and Service, list of volumeattachments. What may not be read is named at the end, and the rest is told.\n\n"
                 "With --simulate it reads what 'vesperctl plan' reads, and says, too, whether the node by itself would go if nobody asked for it, or else each thing that keeps it, "

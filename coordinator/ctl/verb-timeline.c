@@ -226,11 +226,20 @@ static void on_events(const KubeReply *reply, void *userdata) {
                 give_up(v, r);
 }
 
-/* Of the Node, then of each claim. */
+/* Returns the name of the n-th claim: the node's own, then the successors'. NULL: there are no more. */
+static const char *claim_at(const TimelineVerb *v, size_t n) {
+        size_t own = strv_length(v->claims);
+
+        if (n < own)
+                return v->claims[n];
+        return n - own < strv_length(v->timelines[v->at].successors) ? v->timelines[v->at].successors[n - own] : NULL;
+}
+
+/* Asks for the Events of the Node, then of each claim. */
 static int ask_events(TimelineVerb *v) {
         const KubeTarget target = { .kind = &kube_event_kind };
         size_t n = v->n_asked++;
-        const char *name = n == 0 ? node_name(v) : n <= strv_length(v->claims) ? v->claims[n - 1] : NULL;
+        const char *name = n == 0 ? node_name(v) : claim_at(v, n - 1);
         _cleanup_free_ char *selector = NULL;
         KubeListOptions list = {};
 
@@ -252,6 +261,29 @@ static bool is_claim_of(const TimelineVerb *v, const Json *claim) {
         const char *then = json_string_or_null(json_path(claim, "spec", "nodeName", NULL));
 
         return streq_ptr(now, node_name(v)) || streq_ptr(then, node_name(v));
+}
+
+static bool replaces_claim_of(const TimelineVerb *v, const Json *claim) {
+        JSON_FOREACH(i, json_path(claim, "spec", "replaces", NULL))
+                if (strv_contains(v->claims, strempty(json_string_or_null(i))))
+                        return true;
+        return false;
+}
+
+/* Takes a claim that has the place of one of the node's. */
+static int take_successor(const char *item, size_t size, void *userdata) {
+        TimelineVerb *v = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const char *name;
+        int r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+
+        if (r < 0 || is_claim_of(v, json_root(doc)) || !replaces_claim_of(v, json_root(doc)))
+                return MIN(r, 0);
+        name = json_string_or_null(json_path(json_root(doc), "metadata", "name", NULL));
+        if (!name || !dns1123_subdomain_is_valid(name))
+                return 0;
+        r = strv_extend(&current(v)->successors, name);
+        return r < 0 ? r : timeline_take_object(current(v), json_root(doc));
 }
 
 static int take_claim(const char *item, size_t size, void *userdata) {
@@ -280,6 +312,10 @@ static void on_claims(const KubeReply *reply, void *userdata) {
                 r = miss_answer(v, reply, "list", &target);
         else
                 r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_claim, v, &rest, NULL);
+        if (r >= 0 && !reply->error && v->claims) {
+                rest = json_doc_free(rest);
+                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_successor, v, &rest, NULL);
+        }
         if (r >= 0 && !reply->error && !v->claims)
                 r = timeline_miss(current(v), "No NodeClaim names this node: it was never managed, or its claim is gone.");
         if (r >= 0)
@@ -340,7 +376,7 @@ const CtlVerb verb_timeline = {
         .name = "timeline",
         .arguments = "NODE...",
         .summary = "What happened to nodes, and when: as text, as data, or as a picture for a report",
-        .text = "Puts together what the API server still knows of each node and of its NodeClaim: creation and deletion, conditions, who wrote last, Events. "
+        .text = "Puts together what the API server still knows of each node and of its NodeClaim (and of the NodeClaims that take its place): creation and deletion, conditions, who wrote last, Events. "
                 "Events live for an hour, and a Node that is gone takes its conditions with it: --log adds the lines about the node of a log that was kept, as our daemons write it in pods "
                 "(JSON), or 'journalctl -o json' gives it; '-' is standard input. What is not known is said. "
                 "Of several nodes the picture has a lane for each, one below the other on one axis, and JSON is a list. "

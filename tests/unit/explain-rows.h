@@ -85,6 +85,7 @@ typedef struct Row {
         const char *reasons;
         const char *leader; /* NULL: somebody */
         int unknown_pods;
+        const char *claim; /* the NodeClaim that is asked for by its own name; NULL: the Node w is */
 } Row;
 
 static const Row causes_table[] = {
@@ -503,4 +504,61 @@ static const Row causes_table[] = {
             P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")), P(POD("web-2", "", "")),
                     { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "NoLeader, Paused, WaitingForBudget, Protected, BlockedByPDB, (ForeignFinalizer), (Deadline)", .leader = "" },
+        /* -- machines that vesper asks for -- */
+#define NEW_CLAIM_OF(meta, spec, status) C("{'metadata':{'name':'nc-2'," meta "'uid':'s'},'spec':{'nodePool':'a','replaces':['nc-1']" spec "},'status':{" status "}}")
+#define NEW_CLAIM(spec, status) NEW_CLAIM_OF(OURS, spec, status)
+#define REQUEST(more) "'group':{'request':'Launch','token':'t','like':'aws:///z/i-1','zone':'z','capacityType':'spot'," \
+        "'since':'2027-01-15T07:52:00Z','time':'2027-01-15T07:58:00Z'" more "}"
+#define MACHINE_ID ",'providerID':'aws:///z/i-2'"
+#define REPLACED(made) N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','successor':{'claim':'nc-2','made':" made "}"))
+#define NEW_POOL(spec) { &kube_node_pool_kind, "{'metadata':{'name':'a'},'spec':{'selector':{'matchLabels':{'pool':'a'}}," \
+        "'disruption':{'onInterruption':'Replace'}," spec "}}" }
+#define NEW_NODE(taints, ready) N("{'metadata':{'name':'w2','uid':'u2','finalizers':['vesper.sh/termination']},'spec':{'providerID':'aws:///z/i-2','taints':[" taints "]}," \
+        "'status':{'conditions':[{'type':'Ready','status':'" ready "','lastTransitionTime':'2027-01-15T07:59:00Z'}]}}")
+#define INITIALIZED "'nodeName':'w2','conditions':[{'type':'Initialized','status':'True'}]"
+        { "a successor that is not created", { REPLACED("false"), A("") }, "(InProgress), (Successor)" },
+        { "a successor that has gone", { REPLACED("true"), A("") }, "(InProgress), (SuccessorGone)" },
+        { "a successor that waits for the attempt before",
+          { REPLACED("true"), A(""), C("{'metadata':{'name':'nc-0'," OURS DELETED "'uid':'f'},'spec':{'nodePool':'a','replaces':['nc-1'],'attempt':1}}"),
+            NEW_CLAIM(",'attempt':2", "") }, "(InProgress), (Successor)" },
+        { "a successor that waits for limits", { REPLACED("true"), NEW_POOL("'limits':{'nodes':'3'}"), NEW_CLAIM("", "") }, "(InProgress), (Successor)" },
+        { "a successor without an answer", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST("")) }, "(InProgress), (Successor)" },
+        { "a successor that the cloud accepted", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST(",'answer':'accepted','unresolved':true")) },
+          "(InProgress), (Successor)" },
+        { "a successor without capacity", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST(",'answer':'noCapacity','message':'none in z'")) },
+          "(InProgress), (Successor)" },
+        { "a successor that failed", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST(",'answer':'later','message':'throttled'")) },
+          "(InProgress), (Successor)" },
+        { "a successor that is refused without a word", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST(",'answer':'refused'")) },
+          "(InProgress), (Successor)" },
+        { "a successor that may be there", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST(",'answer':'unknown','message':'timed out','unresolved':true")) },
+          "(InProgress), (Successor)" },
+        { "a successor that is launched", { REPLACED("true"), A(""), NEW_CLAIM(MACHINE_ID, REQUEST(",'answer':'accepted'")) }, "(InProgress), (Successor)" },
+        { "a successor that is not Ready, with taints",
+          { REPLACED("true"), NEW_POOL("'template':{'startupTaints':[{'key':'x.io/agent','effect':'NoSchedule'}]}"),
+            NEW_CLAIM(MACHINE_ID ",'attempt':3", "'nodeName':'w2'," REQUEST("")),
+            NEW_NODE("{'key':'x.io/agent','effect':'NoExecute'},{'key':'x.io/agent','effect':'NoSchedule'},{'key':'readiness.k8s.io/net','effect':'NoSchedule'}", "False") },
+          "(InProgress), (Successor)" },
+        { "a successor that takes pods", { REPLACED("true"), A(""), NEW_CLAIM(MACHINE_ID, INITIALIZED), NEW_NODE("", "True") }, "(InProgress), (Successor)" },
+        { "a successor that is being deleted", { REPLACED("true"), A(""), NEW_CLAIM_OF(OURS DELETED, "", REQUEST("")) }, "(InProgress), (Successor)" },
+        { "by its own name: not asked", { NEW_CLAIM("", ""), NEW_POOL("'weight':1") }, "NotAskedYet", .claim = "nc-2" },
+        { "by its own name: no capacity, and nobody leads", { NEW_CLAIM("", REQUEST(",'answer':'noCapacity','message':'none in z'")), A("") }, "NoLeader, NoCapacity",
+          .leader = "", .claim = "nc-2" },
+        { "by its own name: beside the node that goes", { REPLACED("true"), A(""), NEW_CLAIM("", REQUEST("")) }, "Launching", .claim = "nc-2" },
+        { "by its own name: launched",
+          { NEW_CLAIM(MACHINE_ID, REQUEST("")), { &kube_node_pool_kind, "{'metadata':{'name':'a'},'spec':{'selector':{'matchLabels':{'pool':'a'}},"
+            "'disruption':{'onInterruption':'Replace','launchTimeout':'30m'}}}" } }, "Launched", .claim = "nc-2" },
+        { "by its own name: launched, and its machine is being ended", { NEW_CLAIM_OF(OURS DELETED, MACHINE_ID, ""), A("") }, "BeingDeleted", .claim = "nc-2" },
+        { "by its own name: deleted before a request", { NEW_CLAIM_OF(OURS DELETED, "", ""), A("") }, "BeingDeleted", .claim = "nc-2" },
+        { "by its own name: kept by another", { NEW_CLAIM_OF("'finalizers':['x.io/f']," DELETED, "", ""), A("") }, "ForeignFinalizer", .claim = "nc-2" },
+        { "by its own name: registered", { NEW_NODE("", "False"), NEW_CLAIM(MACHINE_ID, "'nodeName':'w2'," REQUEST("")), A("") },
+          "(InService), (NotReady), Registered", .claim = "nc-2" },
+        { "by its own name: it takes pods", { NEW_NODE("", "True"), NEW_CLAIM(MACHINE_ID, INITIALIZED), A("") }, "(InService), (Replaces)", .claim = "nc-2" },
+        { "by its own name: a claim of a Node", { N(IN_SERVICE), C(CLAIM(OURS, "", ",'phase':'Adopted'")), A("") }, "(InService)", .claim = "nc-1" },
+        { "by its own name: a person's, without a Node",
+          { C("{'metadata':{'name':'nc-1','uid':'c'},'spec':{'providerID':'aws:///z/i-1'},'status':{'phase':'NotAdopted','conditions':[{'type':'vesper.sh/NotAdopted',"
+              "'status':'True','reason':'NoSuchNode','message':'No Node has that providerID','lastTransitionTime':'2027-01-15T07:59:00Z'}]}}") },
+          "NoSuchNode", .claim = "nc-1" },
+        { "by its own name: a person's, and nothing is known", { C("{'metadata':{'name':'nc-1','uid':'c'},'spec':{'providerID':'aws:///z/i-1'}}") },
+          "NotAdoptedYet", .claim = "nc-1" },
 };

@@ -62,7 +62,9 @@ static void put(Bench *b, const KubeKind *kind, const char *json) {
                 { &kube_pdb_kind, &b->facts.pdbs }, { &kube_volume_attachment_kind, &b->facts.volumes },
         };
 
-        if (kind == &kube_node_kind)
+        if (kind == &kube_node_kind && b->facts.node)
+                b->facts.new_node = decode(b, kind, json);
+        else if (kind == &kube_node_kind)
                 b->facts.node = decode(b, kind, json);
         else if (kind == &kube_namespace_kind)
                 b->facts.pause_ns = decode(b, kind, json);
@@ -108,6 +110,17 @@ static char *account_of(const ExplainFacts *f, const ExplainCauses *c) {
         return MUST(strbuf_steal(&b));
 }
 
+/* As explain-fetch.c finds the Node of a claim. */
+static void ask_for_claim(Bench *b, const char *name) {
+        const KubeNodeClaim *claim;
+
+        b->facts.claim_name = name;
+        claim = MUST((KubeNodeClaim *) explain_claim(&b->facts));
+        b->facts.node_name = claim->node_name;
+        if (!claim->node_name)
+                b->facts.node = kube_object_unref(b->facts.node);
+}
+
 static char *account_of_row(const Row *row) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
         _cleanup_free_ char *json = NULL, *reasons = NULL;
@@ -120,6 +133,9 @@ static char *account_of_row(const Row *row) {
         if (row->leader)
                 assert_return_code(free_and_strdup(&b.facts.leader, row->leader), 0);
         b.facts.knows_pods = !row->unknown_pods;
+        b.facts.knows_claims = true;
+        if (row->claim)
+                ask_for_claim(&b, row->claim);
         assert_return_code(explain_make(&b.facts, &causes), 0);
         reasons = reasons_of(&causes);
         assert_string_equal(reasons, row->reasons);
@@ -460,7 +476,7 @@ TEST_CASE(test_rows_fetched) {
         static const FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
 
         for (size_t i = 0; i < ELEMENTSOF(causes_table); i++) {
-                _cleanup_free_ char *expected = account_of_row(causes_table + i), *claim = NULL, *seen = NULL;
+                _cleanup_free_ char *expected = account_of_row(causes_table + i), *claim = NULL, *seen = NULL, *asked = NULL;
                 Fetched fetched = {};
                 FakeWorld w;
 
@@ -468,7 +484,8 @@ TEST_CASE(test_rows_fetched) {
                 fake_world_init(&w, &quiet);
                 loop_virtual_step_wall(w.loop, (int64_t) (NOW_SEC * USEC_PER_SEC) - (int64_t) loop_wall(w.loop));
                 put_row(w.cluster, causes_table + i, &claim);
-                fetch_in(&w, "CN=p,O=system:masters", "w", &fetched);
+                asked = causes_table[i].claim ? strf("nodeclaim/%s", causes_table[i].claim) : strdup("w");
+                fetch_in(&w, "CN=p,O=system:masters", asked, &fetched);
                 assert_null(fetched.message);
                 assert_string_equal(fetched.reasons, causes_table[i].reasons);
                 assert_int_equal(fetched.unknown[0] != 0, causes_table[i].unknown_pods);
