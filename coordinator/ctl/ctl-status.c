@@ -3,6 +3,7 @@
 
 #include "claim-status.h"
 #include "ctl-held.h"
+#include "ctl-launch.h"
 #include "ctl-say.h"
 #include "hashmap.h"
 #include "heard-conditions.h"
@@ -40,6 +41,7 @@ static void status_row_done(StatusRow *row) {
                 free(row->told[i].message);
         }
         free(row->told);
+        free(row->asked);
         free(row->phase);
 }
 
@@ -364,6 +366,8 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c, 
 
         if (n && !is_managed(n, c, reboot))
                 phase = "Unmanaged";
+        else if (!n && c && launch_is_without_node(c))
+                phase = isempty(c->phase) ? "Launching" : c->phase;
         else if (!n)
                 phase = c && not_adopted(c) ? CLAIM_PHASE_NOT_ADOPTED : "NodeAbsent";
         else if (c && !isempty(c->phase))
@@ -418,6 +422,25 @@ static int describe_node(StatusRow *row, const KubeNode *n, const KubeNodeClaim 
         return r;
 }
 
+/* Shows a machine that vesper asks for, or that has no Node yet: what is asked, since when, and why it is not there. -ENOMEM. */
+static int describe_launch(StatusRow *row, const KubeNodeClaim *c) {
+        LaunchState state = launch_state(c);
+        _cleanup_free_ char *what = launch_request_text(c);
+
+        row->asked = what ? strf("%s, in the place of NodeClaim %s, attempt %lld", what, c->replaces[0], (long long) c->attempt) : NULL;
+        if (!row->asked)
+                return -ENOMEM;
+        if (state != LAUNCH_STATE_DELETED) {
+                row->since_usec = c->request.since_usec;
+                row->deadline_usec = launch_asked_until(c);
+        }
+        if (!row->reason && state != LAUNCH_STATE_ASKED && state != LAUNCH_STATE_LAUNCHED) {
+                row->reason = launch_state_to_string(state);
+                row->message = c->request.message;
+        }
+        return 0;
+}
+
 static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c, const RebootCase *reboot, usec_t now_usec) {
         StatusRow *row;
         int k;
@@ -434,7 +457,10 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c, con
                             .deadline_usec = USEC_INFINITY };
         if (c)
                 describe_claim(row, c, now_usec);
-        k = set_phase(row, n, c, reboot);
+        if (c && launch_is_without_node(c))
+                k = describe_launch(row, c);
+        if (k >= 0)
+                k = set_phase(row, n, c, reboot);
         return k < 0 || !n ? k : describe_node(row, n, c, reboot);
 }
 
@@ -626,6 +652,8 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
                                  strempty(row->pool), row->node ? row->node : row->claim);
                 if (row->plan && !isempty(row->plan->message))
                         add_note(b, "%s: planned: %s", row->node, row->plan->message);
+                if (row->asked)
+                        add_note(b, "%s: %s. 'vesperctl explain nodeclaim/%s' says what follows.", row->claim, row->asked, row->claim);
                 if (!isempty(row->message))
                         add_note(b, "%s: %s: %s", row->node ? row->node : row->claim, strempty(row->reason),
                                  row->message);
@@ -700,6 +728,8 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
         json_add_string(w, "nodeClaim", row->claim);
         json_add_string(w, "nodePool", row->pool);
         json_add_string(w, "phase", row->phase);
+        json_add_string(w, "asked", row->asked);
+        json_add_string(w, "successor", row->kube_claim ? row->kube_claim->successor : NULL);
         if (row->pods_left >= 0)
                 json_add_int64(w, "podsLeft", row->pods_left);
         if (row->pod || row->reason) {
@@ -719,6 +749,21 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
         if (named)
                 add_blockers_json(w, row);
         json_close_object(w);
+}
+
+/* Machines that are no nodes yet; nothing where there are none. */
+static void add_launches_json(JsonWriter *w, const StatusRows *r) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < r->n_rows; i++) {
+                if (!r->rows[i].asked)
+                        continue;
+                if (n++ == 0)
+                        json_open_array(w, "launches");
+                add_row_json(w, r->rows + i, false);
+        }
+        if (n > 0)
+                json_close_array(w);
 }
 
 static void add_pause_json(JsonWriter *w, const PauseMark *m) {
@@ -744,8 +789,10 @@ char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
         json_add_string(w, "pauseUnknown", s->pause_unknown);
         json_open_array(w, "nodes");
         for (size_t i = 0; i < r->n_rows; i++)
-                add_row_json(w, r->rows + i, s->named);
+                if (!r->rows[i].asked)
+                        add_row_json(w, r->rows + i, s->named);
         json_close_array(w);
+        add_launches_json(w, r);
         if (s->unknown)
                 json_add_string(w, "unknown", s->unknown);
         json_close_object(w);

@@ -46,6 +46,7 @@ typedef struct StatusRow {
         const KubeNodeClaim *kube_claim;  /* NULL: there is none */
         const char *node;         /* NULL: there is none */
         const char *claim, *pool; /* NULL: none */
+        char *asked; /* of a machine that is no node yet: what vesper asked the cloud for; NULL: it has, or had, a Node */
         char *phase;
         int64_t pods_left;                        /* -1: not said */
         const char *pod, *reason, *pdb, *message; /* what holds it; NULL: nothing said */
