@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ctl-fetch.h"
+#include "ctl-launch.h"
 #include "ctl-marks.h"
 #include "ctl-say.h"
 #include "marks.h"
@@ -235,6 +236,52 @@ static bool let_go_by_annotation(ReleaseAll *a) {
         return false;
 }
 
+/* Prints how many of n objects are not named. noun: "node". */
+static void print_more(size_t n, const char *noun, FILE *f) {
+        if (n > NAMED_MAX)
+                ctl_print(f, "%zu more %s%s likewise.", n - NAMED_MAX, noun, n - NAMED_MAX == 1 ? " waits" : "s wait");
+}
+
+/* -- machines that are no nodes yet ----------------------------------------------------------------------- */
+
+/* Deletes a claim whose machine has no Node: released, nobody would know of the machine. True as above. */
+static bool delete_a_launch(ReleaseAll *a) {
+        for (size_t i = 0; i < a->snapshot.claims.n_items; i++) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) a->snapshot.claims.items[i];
+
+                if (!launch_is_without_node(c) || c->object.meta.deletion_usec > 0)
+                        continue;
+                ctl_print(stdout, "Deleting NodeClaim %s, which has no Node yet: the coordinator ends the machine that was launched for it, if any.",
+                          c->object.meta.name);
+                delete(a, &c->object);
+                return true;
+        }
+        return false;
+}
+
+static void tell_launch(const KubeNodeClaim *c, FILE *f) {
+        if (c->provider_id)
+                ctl_print(f, "NodeClaim %s is being deleted, and its machine %s is not gone yet.", c->object.meta.name, c->provider_id);
+        else if (c->request.token)
+                ctl_print(f, "NodeClaim %s is being deleted, and the coordinator looks for the machine that request %s may have launched.",
+                          c->object.meta.name, c->request.token);
+        else
+                ctl_print(f, "NodeClaim %s is being deleted, and no machine was asked for.", c->object.meta.name);
+}
+
+/* Names the claims without a Node that are left. */
+static void tell_launches(const ReleaseAll *a, FILE *f) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < a->snapshot.claims.n_items; i++) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) a->snapshot.claims.items[i];
+
+                if (launch_is_without_node(c) && c->object.meta.deletion_usec > 0 && n++ < NAMED_MAX)
+                        tell_launch(c, f);
+        }
+        print_more(n, "NodeClaim", f);
+}
+
 static Leadership see_leader(ReleaseAll *a) {
         const CtlSnapshot *s = &a->snapshot;
         usec_t now = loop_now(a->ctl->env->loop), lease = s->lease_usec > 0 ? s->lease_usec : LEASE_USEC;
@@ -254,7 +301,7 @@ static Leadership see_leader(ReleaseAll *a) {
 
 /* Does its removal wait for something that the pause would keep from coming? */
 static bool is_held(const KubeNodeClaim *c) {
-        return c->object.meta.deletion_usec > 0 && !ctl_removal_is_running(c) && !streq_ptr(c->phase, "NotAdopted");
+        return c->object.meta.deletion_usec > 0 && !ctl_removal_is_running(c) && !streq_ptr(c->phase, "NotAdopted") && !launch_is_without_node(c);
 }
 
 static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
@@ -272,12 +319,6 @@ static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
                         node, isempty(c->phase) ? "not begun" : c->phase, node);
 }
 
-/* Prints how many of n nodes are not named. */
-static void print_more(size_t n, FILE *f) {
-        if (n > NAMED_MAX)
-                ctl_print(f, "%zu more node%s likewise.", n - NAMED_MAX, n - NAMED_MAX == 1 ? " waits" : "s wait");
-}
-
 /* Names them. How many. */
 static size_t tell_held(const ReleaseAll *a, FILE *f) {
         size_t n = 0;
@@ -288,7 +329,7 @@ static size_t tell_held(const ReleaseAll *a, FILE *f) {
                 if (is_held(c) && n++ < NAMED_MAX)
                         tell_held_node(c, f);
         }
-        print_more(n, f);
+        print_more(n, "node", f);
         return n;
 }
 
@@ -315,13 +356,28 @@ static bool strip_a_node(ReleaseAll *a) {
         return false;
 }
 
+/* Names the machine of a claim without a Node, which nobody ends once the claim has gone. */
+static void tell_lost_machine(const KubeObject *o) {
+        const KubeNodeClaim *c = o->kind == &kube_node_claim_kind ? (const KubeNodeClaim *) o : NULL;
+
+        if (!c || !launch_is_without_node(c))
+                return;
+        if (c->provider_id)
+                ctl_print(stdout, "NodeClaim %s has no Node: it goes, and its machine %s goes on. End it yourself.", c->object.meta.name, c->provider_id);
+        else if (c->request.token)
+                ctl_print(stdout, "NodeClaim %s has no Node: it goes, and request %s may have launched a machine. Look for it, and end it yourself.",
+                          c->object.meta.name, c->request.token);
+}
+
 static bool strip_an_object(ReleaseAll *a, const ObjectList *list, bool deletes) {
         for (size_t i = 0; i < list->n_items; i++) {
                 const KubeObject *o = list->items[i];
                 _cleanup_free_ char *body = NULL;
 
-                if (termination_finalizer_patch(o, &body) != 0)
+                if (termination_finalizer_patch(o, &body) != 0) {
+                        tell_lost_machine(o);
                         patch(a, o->kind, o->meta.name, body);
+                }
                 else if (deletes && o->meta.deletion_usec == 0)
                         delete(a, o);
                 else
@@ -365,7 +421,7 @@ static void tell_deleted(const ReleaseAll *a, bool is_led, FILE *f) {
                                   : "Node %s is being deleted, and no coordinator leads that would end its machine %s.",
                         node->object.meta.name, node->provider_id ?: "(without providerID)");
         }
-        print_more(n, f);
+        print_more(n, "node", f);
 }
 
 /* In the place of a coordinator, but for nodes that are being deleted: one that still leads may be about to end their machines, and where none
@@ -514,8 +570,10 @@ static void judge(ReleaseAll *a) {
                 _cleanup_free_ char *left = left_text(nodes, claims);
 
                 ctl_print(stdout, "%s.", strempty(left));
-                if (!without)
+                if (!without) {
                         (void) tell_held(a, stdout);
+                        tell_launches(a, stdout);
+                }
         }
         fflush(stdout);
         a->told_nodes = nodes;
@@ -524,7 +582,7 @@ static void judge(ReleaseAll *a) {
                 strip_uninstalled(a, leads);
                 return;
         }
-        if (!without && let_go_by_annotation(a))
+        if (!without && (delete_a_launch(a) || let_go_by_annotation(a)))
                 return;
         if (!without || !strip(a))
                 timer_arm_in(a->timer, AGAIN_USEC);
@@ -603,6 +661,7 @@ static void on_timeout(Timer *t, void *userdata) {
 
         (void) t;
         ctl_complain("gave up, --timeout is over: %s", strempty(left));
+        tell_launches(a, stderr);
         fail(a, 0);
 }
 
