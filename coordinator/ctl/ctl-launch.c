@@ -6,7 +6,7 @@
 #include "string-util.h"
 
 static const char *const state_names[_LAUNCH_STATE_MAX] = {
-        [LAUNCH_STATE_NOT_ASKED] = "NotAskedYet",
+        [LAUNCH_STATE_NOT_ASKED] = "NotAsked",
         [LAUNCH_STATE_ASKED] = "Launching",
         [LAUNCH_STATE_NO_CAPACITY] = "NoCapacity",
         [LAUNCH_STATE_FAILED] = "LaunchFailed",

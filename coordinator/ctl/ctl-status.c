@@ -367,7 +367,7 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c, 
         if (n && !is_managed(n, c, reboot))
                 phase = "Unmanaged";
         else if (!n && c && launch_is_without_node(c))
-                phase = isempty(c->phase) ? "Launching" : c->phase;
+                phase = isempty(c->phase) ? CLAIM_PHASE_LAUNCHING : c->phase;
         else if (!n)
                 phase = c && not_adopted(c) ? CLAIM_PHASE_NOT_ADOPTED : "NodeAbsent";
         else if (c && !isempty(c->phase))

@@ -37,7 +37,21 @@ const KubeNodeClaim *explain_successor_claim(const ExplainFacts *f) {
 
         const char *name = claim ? claim->object.meta.name : NULL;
 
-        return name ? latest_in(&f->replacements, name, latest_in(&f->claims, name, NULL)) : NULL;
+        const KubeNodeClaim *latest = name ? latest_in(&f->replacements, name, latest_in(&f->claims, name, NULL)) : NULL;
+
+        return latest || !claim || !claim->successor ? latest : claim_named(f, claim->successor);
+}
+
+static const KubeNodeClaim *named_in(const ObjectList *l, const char *successor) {
+        for (size_t i = 0; i < l->n_items; i++)
+                if (streq_ptr(((const KubeNodeClaim *) l->items[i])->successor, successor))
+                        return (const KubeNodeClaim *) l->items[i];
+        return NULL;
+}
+
+/* Returns the claim that names this one as its successor; NULL: none does. */
+static const KubeNodeClaim *named_by(const ExplainFacts *f, const KubeNodeClaim *claim) {
+        return named_in(&f->claims, claim->object.meta.name) ?: named_in(&f->replacements, claim->object.meta.name);
 }
 
 static const KubeNodePool *pool_of(const Explain *x, const KubeNodeClaim *c) {
@@ -52,18 +66,14 @@ static const KubeNodePool *pool_of(const Explain *x, const KubeNodeClaim *c) {
 /* Reports what the request waits for. */
 static void say_not_asked(Explain *x, ExplainCause *c, const KubeNodeClaim *claim) {
         const KubeNodePool *pool = pool_of(x, claim);
-        const KubeNodeClaim *before = NULL;
+        const KubeNodeClaim *before = claim->attempt > 1 ? named_by(x->f, claim) : NULL;
 
-        for (size_t i = 0; i < x->f->claims.n_items + x->f->replacements.n_items && !before; i++) {
-                bool own = i < x->f->claims.n_items;
-                const KubeObject *o = own ? x->f->claims.items[i] : x->f->replacements.items[i - x->f->claims.n_items];
-                const KubeNodeClaim *other = (const KubeNodeClaim *) o;
-
-                if (strv_contains(other->replaces, claim->replaces[0]) && other->attempt == claim->attempt - 1)
-                        before = other;
-        }
         explain_cause_say(x->causes, c, "The cloud has not been asked for the machine yet.");
-        if (before)
+        if (isempty(claim->phase) && x->f->knows_claims && !named_by(x->f, claim))
+                explain_cause_say(x->causes, c,
+                                  "No NodeClaim names this one in status.successor, as vesper does for the claims that it "
+                                  "makes itself: vesper launches no machine for it.");
+        else if (before)
                 explain_cause_say(x->causes, c, "vesper asks when NodeClaim %s, attempt %" PRIi64 ", has gone.",
                                   before->object.meta.name, before->attempt);
         else if (pool && pool->limits.n_items > 0)
@@ -245,6 +255,7 @@ void explain_launch(Explain *x) {
         explain_leader(x, true);
         explain_last_error(x, x->claim);
         explain_place(x);
+        explain_successor(x);
 }
 
 /* -- the node that goes --------------------------------------------------------------------------------- */
