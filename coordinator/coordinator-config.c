@@ -55,8 +55,8 @@ const ConfigItem coordinator_config_table[] = {
              .max = USEC_PER_HOUR, .flags = CONFIG_RELOADABLE),
         ITEM(choice, "Interruption", "Delete", interruption_delete, "terminate",
              "Whether a managed node of whose end its agent or the queue tells is deleted for that, so that its "
-             "drain is seen through, its volumes are let go and its machine is ended and replaced, "
-             "without waiting for its cloud: terminate (if its cloud is to terminate it), always "
+             "drain is seen through, its volumes are let go and its machine is ended, "
+             "without waiting for its cloud (a new machine in its place: spec.disruption.onInterruption of its NodePool): terminate (if its cloud is to terminate it), always "
              "(also if its cloud is to stop or hibernate it, after which it would come back, and for every scheduled change that "
              "the queue tells of), never (and nothing is drained for the queue). What a node comes back from it is drained for, and kept.",
              .choices = delete_choices, .flags = CONFIG_RELOADABLE),
