@@ -31,6 +31,8 @@ ExplainCause *explain_add(Explain *x, bool holds, const char *reason, const Kube
 ExplainCause *explain_add_for_node(Explain *x, bool holds, const char *reason, usec_t since_usec);
 /* Somebody's text, with a full stop. */
 void explain_say_sentence(Explain *x, ExplainCause *c, const char *text);
+/* Returns the NodePool of that name; NULL: there is none, or it could not be read. */
+const KubeNodePool *explain_pool_named(const ExplainFacts *f, const char *name);
 bool explain_has_phase(const Explain *x, const char *phase);
 /* Returns true if the Node has vesper's finalizer. */
 bool explain_is_ours(const Explain *x);

@@ -67,7 +67,7 @@ const KubeNodeClaim *explain_claim(const ExplainFacts *f) {
         return find_claim(f, (const KubeNode *) f->node);
 }
 
-static const KubeNodePool *pool_named(const ExplainFacts *f, const char *name) {
+const KubeNodePool *explain_pool_named(const ExplainFacts *f, const char *name) {
         for (size_t i = 0; i < f->pools.n_items; i++)
                 if (streq_ptr(f->pools.items[i]->meta.name, name))
                         return (const KubeNodePool *) f->pools.items[i];
@@ -87,8 +87,8 @@ static void find_pools(Explain *x) {
                 else if (!x->other)
                         x->other = p;
         }
-        if (x->claim && pool_named(x->f, x->claim->node_pool))
-                x->pool = pool_named(x->f, x->claim->node_pool);
+        if (x->claim && explain_pool_named(x->f, x->claim->node_pool))
+                x->pool = explain_pool_named(x->f, x->claim->node_pool);
 }
 
 bool explain_is_ours(const Explain *x) {

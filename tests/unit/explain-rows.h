@@ -542,7 +542,7 @@ static const Row causes_table[] = {
           "(InProgress), (Successor)" },
         { "a successor that takes pods", { REPLACED("true"), A(""), NEW_CLAIM(MACHINE_ID, INITIALIZED), NEW_NODE("", "True") }, "(InProgress), (Successor)" },
         { "a successor that is being deleted", { REPLACED("true"), A(""), NEW_CLAIM_OF(OURS DELETED, "", REQUEST("")) }, "(InProgress), (Successor)" },
-        { "by its own name: not asked", { NEW_CLAIM("", "'phase':'Launching'"), NEW_POOL("'weight':1") }, "NotAsked", .claim = "nc-2" },
+        { "by its own name: not asked", { NEW_CLAIM("", "'phase':'Launching','group':{'like':'aws:///z/i-1','zone':'z'}"), NEW_POOL("'weight':1") }, "NotAsked", .claim = "nc-2" },
         { "by its own name: not asked yet, and named", { REPLACED("false"), NEW_CLAIM("", ""), A("") }, "NotAsked", .claim = "nc-2" },
         { "by its own name: a claim that no other names", { NEW_CLAIM("", ""), A("") }, "NotAsked", .claim = "nc-2" },
         { "by its own name: the next attempt is asked for",
