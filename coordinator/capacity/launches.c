@@ -217,21 +217,28 @@ static void say(const Launch *x, const KubeNodeClaim *claim, EventType type, con
 }
 
 static void tell_failed(Launch *x) {
-        static const char *const reasons[_CLOUD_ANSWER_MAX] = {
-                [CLOUD_ANSWER_UNKNOWN] = "LaunchUnknown",
-                [CLOUD_ANSWER_LATER] = "LaunchFailed",
-                [CLOUD_ANSWER_NO_CAPACITY] = "NoCapacity",
-                [CLOUD_ANSWER_AT_MINIMUM] = "LaunchFailed",
-                [CLOUD_ANSWER_REFUSED] = "LaunchRefused",
+        static const struct {
+                const char *reason, *text;
+        } failures[_CLOUD_ANSWER_MAX] = {
+                [CLOUD_ANSWER_UNKNOWN] = { "LaunchUnknown", "It is not known whether the cloud launched the machine. "
+                                                            "Asking again launches no second one" },
+                [CLOUD_ANSWER_LATER] = { "LaunchFailed", "The cloud did not launch the machine now. vesper asks again" },
+                [CLOUD_ANSWER_NO_CAPACITY] = { "NoCapacity", "The cloud has no capacity for the machine now. vesper asks again" },
+                [CLOUD_ANSWER_AT_MINIMUM] = { "LaunchFailed", "The cloud did not launch the machine now. vesper asks again" },
+                [CLOUD_ANSWER_REFUSED] = { "LaunchRefused", "The cloud refused to launch the machine. vesper asks again" },
         };
+        const char *reason = failures[x->answer].reason;
         const KubeNodeClaim *claim = claim_of(x);
+        _cleanup_free_ char *message = NULL;
 
-        if (!claim || x->answer == CLOUD_ANSWER_ACCEPTED)
+        if (!claim || x->answer == CLOUD_ANSWER_ACCEPTED || x->is_final) /* launch_give_up() reports that it is final */
+                return;
+        message = strf("%s%s%s", failures[x->answer].text, isempty(x->words) ? "" : ": ", strempty(x->words));
+        if (!message)
                 return;
         log_event(x->owner->context->env->log, LOG_LEVEL_WARNING, MESSAGE_LAUNCH_FAILED,
-                  LOG_FIELDS({ "NODECLAIM", x->name }, { "REASON", reasons[x->answer] }),
-                  "NodeClaim %s: the machine was not launched, asking again: %s", x->name, strempty(x->words));
-        say(x, claim, EVENT_WARNING, reasons[x->answer], strempty(x->words));
+                  LOG_FIELDS({ "NODECLAIM", x->name }, { "REASON", reason }), "NodeClaim %s: %s", x->name, message);
+        say(x, claim, EVENT_WARNING, reason, message);
 }
 
 /* -- what is asked -------------------------------------------------------------------------------------- */
@@ -672,10 +679,18 @@ static void see_timeout(Launches *l, const KubeNodeClaim *claim, const char *key
                 (void) work_queue_add_at(l->queue, key, loop_from_wall(l->context->env->loop, due));
                 return;
         }
-        if (delete_claim(l, claim, key))
+        if (!delete_claim(l, claim, key))
+                return;
+        if (claim->attempt < SUCCESSOR_ATTEMPTS_MAX)
                 event_record(l->context->recorder, &o, EVENT_WARNING, "LaunchTimeout",
-                     "Its machine %s was launched, and is no node that takes pods %" PRIu64 " minutes later: the machine is ended, and the next is asked for, %d in all",
-                     claim->provider_id, timeout / USEC_PER_MINUTE, SUCCESSOR_ATTEMPTS_MAX);
+                             "Machine %s was launched, and is no node that takes pods %" PRIu64 " minutes later: vesper ends it, and asks for "
+                             "attempt %" PRIi64 " of %d",
+                             claim->provider_id, timeout / USEC_PER_MINUTE, claim->attempt + 1, SUCCESSOR_ATTEMPTS_MAX);
+        else
+                event_record(l->context->recorder, &o, EVENT_WARNING, "LaunchTimeout",
+                             "Machine %s was launched, and is no node that takes pods %" PRIu64 " minutes later: vesper ends it, and asks for "
+                             "no other after %d attempts",
+                             claim->provider_id, timeout / USEC_PER_MINUTE, SUCCESSOR_ATTEMPTS_MAX);
 }
 
 bool launches_reconcile_claim(Launches *l, const char *name, const KubeNodeClaim *claim, const char *key) {

@@ -259,6 +259,7 @@ TEST_CASE(test_repair) {
 /* -- answers of the cloud ------------------------------------------------------------------------------- */
 
 TEST_CASE(test_answers) {
+#define MAYBE "It is not known whether the cloud launched the machine. Asking again launches no second one: the connection broke"
         static const struct {
                 const char *what;
                 ToyLaunchAnswer answers[3];
@@ -269,6 +270,7 @@ TEST_CASE(test_answers) {
                 unsigned n_launches;
                 const char *event;    /* about the new claim; NULL: none */
                 bool is_failing;      /* 2 s after the first request */
+                const char *says;     /* the Event; NULL: none */
         } rows[] = {
                 { "named", { TOY_NAMED }, 1, 5 * S, 0, false, CLOUD_OK, 1, NULL, false },
                 { "accepted, and found", { TOY_ACCEPTED }, 1, 10 * S, 0, false, CLOUD_OK, 1, NULL, false },
@@ -276,14 +278,17 @@ TEST_CASE(test_answers) {
                 { "accepted, and never launched", { TOY_LOST }, 1, 7 * M, 0, false, CLOUD_OK, 2, NULL, false },
                 { "accepted, and no find", { TOY_ACCEPTED }, 1, 20 * S, 0, true, CLOUD_OK, 2, NULL, false },
                 { "accepted, and find is unsupported", { TOY_ACCEPTED }, 1, 20 * S, 0, false, CLOUD_INVALID, 2, NULL, false },
-                { "no answer, and launched", { TOY_UNKNOWN_DONE }, 1, 20 * S, 0, false, CLOUD_OK, 1, "LaunchUnknown", true },
-                { "no answer, launched, and no find", { TOY_UNKNOWN_DONE }, 1, 20 * S, 0, true, CLOUD_OK, 2, "LaunchUnknown", true },
-                { "no answer, and not launched", { TOY_UNKNOWN }, 1, 20 * S, 0, false, CLOUD_OK, 2, "LaunchUnknown", true },
-                { "no answer, seen late: the identical request", { TOY_UNKNOWN_DONE }, 1, M, 10 * M, false, CLOUD_OK, 2, "LaunchUnknown", true },
-                { "later, twice", { TOY_LATER, TOY_LATER }, 2, M, 0, false, CLOUD_OK, 3, "LaunchFailed", true },
-                { "no capacity", { TOY_NO_CAPACITY }, 1, 20 * S, 0, false, CLOUD_OK, 2, "NoCapacity", true },
-                { "refused", { TOY_REFUSED }, 1, 20 * S, 0, false, CLOUD_OK, 2, "LaunchRefused", true },
-                { "no answer, launched, then later", { TOY_UNKNOWN_DONE, TOY_LATER, TOY_LATER }, 3, M, 20 * S, false, CLOUD_OK, 3, "LaunchUnknown", true },
+                { "no answer, and launched", { TOY_UNKNOWN_DONE }, 1, 20 * S, 0, false, CLOUD_OK, 1, "LaunchUnknown", true, MAYBE },
+                { "no answer, launched, and no find", { TOY_UNKNOWN_DONE }, 1, 20 * S, 0, true, CLOUD_OK, 2, "LaunchUnknown", true, MAYBE },
+                { "no answer, and not launched", { TOY_UNKNOWN }, 1, 20 * S, 0, false, CLOUD_OK, 2, "LaunchUnknown", true, MAYBE },
+                { "no answer, seen late: the identical request", { TOY_UNKNOWN_DONE }, 1, M, 10 * M, false, CLOUD_OK, 2, "LaunchUnknown", true, MAYBE },
+                { "later, twice", { TOY_LATER, TOY_LATER }, 2, M, 0, false, CLOUD_OK, 3, "LaunchFailed", true,
+                  "The cloud did not launch the machine now. vesper asks again: throttled" },
+                { "no capacity", { TOY_NO_CAPACITY }, 1, 20 * S, 0, false, CLOUD_OK, 2, "NoCapacity", true,
+                  "The cloud has no capacity for the machine now. vesper asks again: no such machine is left" },
+                { "refused", { TOY_REFUSED }, 1, 20 * S, 0, false, CLOUD_OK, 2, "LaunchRefused", true,
+                  "The cloud refused to launch the machine. vesper asks again: not authorized" },
+                { "no answer, launched, then later", { TOY_UNKNOWN_DONE, TOY_LATER, TOY_LATER }, 3, M, 20 * S, false, CLOUD_OK, 3, "LaunchUnknown", true, MAYBE },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -304,7 +309,7 @@ TEST_CASE(test_answers) {
                 assert_replaced(&r);
                 assert_int_equal(r.rig->toy.n_launches, rows[i].n_launches);
                 assert_string_equal(strempty(rig_condition(claim(&r, 1), "LaunchFailing")), "False");
-                assert_true(!rows[i].event || rig_has_event(r.rig, r.names[1], rows[i].event));
+                assert_true(!rows[i].event || rig_event_says(r.rig, r.names[1], rows[i].event, rows[i].says));
                 assert_false(!rows[i].event && rig_has_event(r.rig, r.names[1], "LaunchFailed"));
         }
 }
@@ -393,7 +398,10 @@ TEST_CASE(test_attempts) {
                         assert_false(is_deleting(claim(&r, i)));
                         assert_false(has_ended(&r, node));
                         rig_run(r.rig, M + 2 * S);
-                        assert_true(rig_has_event(r.rig, r.names[i], "LaunchTimeout"));
+                        assert_true(rig_event_says(r.rig, r.names[i], "LaunchTimeout",
+                                                   i == SUCCESSOR_ATTEMPTS_MAX ? "vesper ends it, and asks for no other"
+                                                   : i == 1 ? "vesper ends it, and asks for attempt 2 of 3"
+                                                            : "vesper ends it, and asks for attempt 3 of 3"));
                         assert_null(claim(&r, i));
                         assert_true(has_ended(&r, node));
                 }
