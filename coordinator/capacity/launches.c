@@ -422,13 +422,13 @@ static bool delete_claim(Launches *l, const KubeNodeClaim *claim, const char *ke
         return object_writes_delete(l->context->writes, &w, claim->object.meta.uid, NULL) > 0;
 }
 
-static void launch_give_up(Launch *x, const KubeNodeClaim *claim) {
+static void launch_give_up(Launch *x, const KubeNodeClaim *claim, bool is_wanted) {
         _cleanup_free_ char *message = NULL;
 
         if (x->is_final)
                 message = strf("The provider cannot launch machines: %s", strempty(x->words));
-        else if (!x->provider)
-                message = strdup("Nobody wants its machine any more: its NodePool is gone, says onInterruption: None, or has no provider that can launch");
+        else if (!is_wanted)
+                message = strdup("vesper does not ask for the machine any more: its NodePool is gone, has onInterruption: None, or has no provider that can launch");
         else
                 message = strf("No machine was launched within 15 minutes, and it is not asked for any more: %s",
                                isempty(x->words) ? "the cloud did not say why" : x->words);
@@ -578,7 +578,7 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
                 launch_take(x, claim);
                 return;
         case LAUNCH_GIVE_UP:
-                launch_give_up(x, claim);
+                launch_give_up(x, claim, facts.is_wanted);
                 return;
         case LAUNCH_RELEASE:
                 launch_release(x, claim);

@@ -330,16 +330,20 @@ TEST_CASE(test_find_fails) {
         assert_int_equal(r.rig->toy.n_launches, 1);
 }
 
-/* The cloud never has one: given up after 15 minutes, and nothing is left over. */
+/* The cloud never has one, or nobody wants it any more: given up, and nothing is left over. */
 TEST_CASE(test_given_up) {
         static const struct {
                 const char *what;
                 ToyLaunchAnswer answer;
                 usec_t gone_usec; /* after the notice: the claim is gone, within a minute and a half */
+                const char *says; /* the Event */
+                bool unwanted;    /* the NodePool is changed to onInterruption: None then */
         } rows[] = {
-                { "unsupported", TOY_UNSUPPORTED, 0 },
-                { "no capacity", TOY_NO_CAPACITY, 15 * M },
-                { "no answer: a machine may come for ten minutes more", TOY_UNKNOWN, 24 * M },
+                { "unsupported", TOY_UNSUPPORTED, 0, "The provider cannot launch machines: no launch here", false },
+                { "no capacity", TOY_NO_CAPACITY, 15 * M, "No machine was launched within 15 minutes", false },
+                { "no answer: a machine may come for ten minutes more", TOY_UNKNOWN, 24 * M,
+                  "No machine was launched within 15 minutes", false },
+                { "nobody wants it any more", TOY_NO_CAPACITY, 2 * M, "vesper does not ask for the machine any more", true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -354,8 +358,10 @@ TEST_CASE(test_given_up) {
                         assert_non_null(claim(&r, 1));
                 }
                 set_answers(&r, (ToyLaunchAnswer[]){ rows[i].answer, rows[i].answer }, 2);
+                if (rows[i].unwanted)
+                        fake_merge(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'disruption':{'onInterruption':'None'}}}");
                 rig_run(r.rig, 150 * S);
-                assert_true(rig_has_event(r.rig, r.names[1], "LaunchGivenUp"));
+                assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp", rows[i].says));
                 assert_int_equal(n_claims(&r), 0);
                 assert_int_equal(r.rig->toy.n_launched, 0);
         }
