@@ -234,6 +234,18 @@ TEST_CASE(test_invalid) {
                   "status.deadline: 'tomorrow' is no time" },
                 { "blockers as a text", &kube_node_claim_kind, "{" CLUSTER ",'status':{'blockers':'all'}}",
                   "status.blockers is no list" },
+                { "replaces as a text", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'replaces':'nc-1'}}", "spec.replaces is no list" },
+                { "replaces numbers", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'replaces':[7]}}",
+                  "an element of spec.replaces has no name" },
+                { "an attempt in words", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'attempt':'two'}}", "spec.attempt is no integer" },
+                { "a token as a number", &kube_node_claim_kind, "{" CLUSTER ",'status':{'group':{'token':7}}}",
+                  "status.group.token is no string" },
+                { "a request at some time", &kube_node_claim_kind, "{" CLUSTER ",'status':{'group':{'time':'soon'}}}",
+                  "status.group.time: 'soon' is no time" },
+                { "perhaps unresolved", &kube_node_claim_kind, "{" CLUSTER ",'status':{'group':{'unresolved':'maybe'}}}",
+                  "status.group.unresolved is neither true nor false" },
+                { "a successor made yesterday", &kube_node_claim_kind, "{" CLUSTER ",'status':{'successor':{'claim':'a','made':'x'}}}",
+                  "status.successor.made is neither true nor false" },
                 { "an empty policy", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'deletionPolicy':''}}",
                   "spec.deletionPolicy is neither Release nor Delete" },
                 { "a condition of an empty type", &kube_node_kind,
@@ -984,7 +996,7 @@ TEST_CASE(test_pool_disruption) {
         o = decode_ok(&kube_node_pool_kind, *state,
                       "{" CLUSTER ",'spec':{'weight':7,'disruption':{'emptyAfter':'5m','expireAfter':'720h','expireHardAfter':'800h',"
                       "'drift':'Auto','consolidation':{'policy':'WhenUnderutilized','after':'10m','minimumSavings':'15%',"
-                      "'preferences':'Ignore'},'nakedPods':'Block','maxConcurrent':3,"
+                      "'preferences':'Ignore'},'nakedPods':'Block','maxConcurrent':3,'onInterruption':'Replace','launchTimeout':'7m',"
                       "'budgets':[{'nodes':'20%','reasons':['Drifted','Empty']},"
                       "{'nodes':0,'schedule':'0 8 * * 1-5','duration':'10h','timeZone':'Europe/Berlin'}],"
                       "'windows':[{'reasons':['Expired'],'schedule':'@daily','duration':'4h'}]},"
@@ -1004,6 +1016,8 @@ TEST_CASE(test_pool_disruption) {
         assert_int_equal(d->consolidate_after_usec, 10 * USEC_PER_MINUTE);
         assert_int_equal(d->minimum_savings_permille, 150);
         assert_int_equal(d->max_concurrent, 3);
+        assert_int_equal(d->on_interruption, ON_INTERRUPTION_REPLACE);
+        assert_int_equal(d->launch_timeout_usec, 7 * USEC_PER_MINUTE);
         assert_int_equal(d->n_budgets, 2);
         assert_int_equal(d->budgets[0].nodes.unit, NODE_AMOUNT_PERCENT);
         assert_int_equal(d->budgets[0].nodes.value, 20);
@@ -1040,6 +1054,8 @@ TEST_CASE(test_pool_disruption) {
         d = &((KubeNodePool *) bare)->disruption;
         assert_int_equal(d->empty_after_usec, USEC_INFINITY);
         assert_int_equal(d->expire_hard_after_usec, USEC_INFINITY);
+        assert_int_equal(d->launch_timeout_usec, LAUNCH_TIMEOUT_USEC);
+        assert_int_equal(d->on_interruption, ON_INTERRUPTION_UNSET);
         assert_int_equal(d->consolidation, CONSOLIDATION_NEVER);
         assert_true(!d->drift && !d->naked_pods_block && !d->ignores_preferences && d->has_default_budget);
         assert_int_equal(d->n_budgets, 1);
@@ -1078,7 +1094,7 @@ TEST_CASE(test_pool_written) {
                 "{'key':'e','operator':'DoesNotExist'}],'nodeInfo':{'kubeletVersion':'v1','osImage':'o'}},'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':0.123456,"
                 "'allocatable':{'cpu':4},'group':'g'}],'limits':{'nodes':3,'cpu':'4500m'},'disruption':{'emptyAfter':'0s','expireAfter':'24h','expireHardAfter':'48h','drift':'Auto',"
                 "'consolidation':{'policy':'WhenEmpty','after':'5m','minimumSavings':'7%','preferences':'Ignore'},'nakedPods':'Block',"
-                "'maxConcurrent':2,'budgets':[{'nodes':'20%','reasons':['Expired','Empty']},{'nodes':3,'schedule':'@daily','duration':'1h',"
+                "'maxConcurrent':2,'onInterruption':'None','launchTimeout':'90s','budgets':[{'nodes':'20%','reasons':['Expired','Empty']},{'nodes':3,'schedule':'@daily','duration':'1h',"
                 "'timeZone':'UTC'}],'windows':[{'schedule':'0 3 * * *','duration':'2h'}]}",
         };
 
@@ -1093,6 +1109,7 @@ TEST_CASE(test_pool_written) {
                 assert_string_equal(first, second);
                 if (i == ELEMENTSOF(specs) - 1)
                         assert_non_null(strstr(first, "0.123456"));
+                assert_int_equal(strstr(first, "\"onInterruption\":\"None\",\"launchTimeout\":\"90s\"") != NULL, i == ELEMENTSOF(specs) - 1);
         }
 }
 
@@ -1105,6 +1122,9 @@ TEST_CASE(test_pool_disruption_invalid) {
                 { "'disruption':{'consolidation':{'policy':'Always'}}", "policy is none of its choices" },
                 { "'disruption':{'consolidation':{'minimumSavings':3}}", "minimumSavings is no percentage" },
                 { "'disruption':{'maxConcurrent':-1}", "maxConcurrent is negative" },
+                { "'disruption':{'onInterruption':'Sometimes'}", "spec.disruption.onInterruption is none of its choices" },
+                { "'disruption':{'launchTimeout':'soon'}", "spec.disruption.launchTimeout: 'soon' is no duration" },
+                { "'disruption':{'launchTimeout':'Never'}", "spec.disruption.launchTimeout: 'Never' is no duration" },
                 { "'disruption':{'budgets':{}}", "spec.disruption.budgets is no list" },
                 { "'disruption':{'budgets':[{}]}", "nodes is missing" },
                 { "'disruption':{'budgets':[{'nodes':'many'}]}", "neither a number of nodes nor a percentage" },
@@ -1138,6 +1158,7 @@ TEST_CASE(test_pool_disruption_invalid) {
                 /* A field that cannot be understood removes nothing. */
                 assert_false(((KubeNodePool *) o)->disruption.drift);
                 assert_int_equal(((KubeNodePool *) o)->disruption.consolidation, CONSOLIDATION_NEVER);
+                assert_int_equal(((KubeNodePool *) o)->disruption.on_interruption, ON_INTERRUPTION_UNSET);
         }
 }
 
@@ -1231,8 +1252,10 @@ TEST_CASE(test_node_claim) {
                 "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim'," CLUSTER
                 ",'spec':{'nodePool':'a','providerID':'aws:///z/"
                 "i-1','terminationGracePeriod':'0s','expireAfter':'24h',"
-                "'nodeName':'n0','systemUUID':'s-1','machineID':'m-1'},"
-                "'status':{'identity':{'instanceID':'i-1','region':'eu-west-1','method':'Tag'},'nodeName':'n1','nodeUID':'u-1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
+                "'nodeName':'n0','systemUUID':'s-1','machineID':'m-1','replaces':['nc-1','nc-2'],'attempt':2},"
+                "'status':{'group':{'request':'Launch','token':'launch-u','like':'aws:///z/i-0','zone':'z','capacityType':'spot',"
+                "'since':'2026-11-21T05:01:00Z','time':'2026-11-21T05:02:00Z','answer':'later','message':'throttled','unresolved':true},"
+                "'successor':{'claim':'nc-3','made':true},'identity':{'instanceID':'i-1','region':'eu-west-1','method':'Tag'},'nodeName':'n1','nodeUID':'u-1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
                 "lastCloudError':'throttled',"
                 "'podsLeft':3,'blockers':[{'pod':'n/p','reason':'BlockedByPDB','pdb':'n/"
                 "web','since':'2026-11-21T05:03:00Z'},"
@@ -1247,6 +1270,21 @@ TEST_CASE(test_node_claim) {
         assert_string_equal(c->identity.instance_id, "i-1");
         assert_string_equal(c->identity.region, "eu-west-1");
         assert_string_equal(c->identity.method, "Tag");
+        assert_string_equal(c->replaces[0], "nc-1");
+        assert_string_equal(c->replaces[1], "nc-2");
+        assert_null(c->replaces[2]);
+        assert_int_equal(c->attempt, 2);
+        assert_string_equal(c->request.token, "launch-u");
+        assert_string_equal(c->request.like, "aws:///z/i-0");
+        assert_string_equal(c->request.zone, "z");
+        assert_string_equal(c->request.capacity_type, "spot");
+        assert_int_equal(c->request.time_usec - c->request.since_usec, USEC_PER_MINUTE);
+        assert_int_equal(c->deadline_usec - c->request.time_usec, USEC_PER_MINUTE);
+        assert_string_equal(c->request.answer, "later");
+        assert_string_equal(c->request.message, "throttled");
+        assert_true(c->request.unresolved);
+        assert_string_equal(c->successor, "nc-3");
+        assert_true(c->successor_is_made);
         assert_int_equal(c->termination_grace_usec, 0);
         assert_int_equal(c->expire_after_usec, USEC_PER_DAY);
         assert_string_equal(c->node_name, "n1");
@@ -1270,6 +1308,43 @@ TEST_CASE(test_node_claim) {
         assert_int_equal(c->termination_grace_usec, USEC_INFINITY);
         assert_int_equal(c->pods_left, -1);
         assert_int_equal(c->deadline_usec, 0);
+        assert_null(c->replaces);
+        assert_int_equal(c->attempt, 1);
+        assert_null(c->request.token);
+        assert_false(c->request.unresolved || c->successor_is_made);
+        assert_null(c->successor);
+}
+
+/* May the cloud have launched a machine that is not known? Is the claim of a machine that is no node yet? */
+TEST_CASE(test_new_claims) {
+        static const struct {
+                const char *fields;
+                bool is_open, is_new;
+        } rows[] = {
+                { "'spec':{}", false, false },
+                { "'spec':{'replaces':['a']}", false, true },
+                { "'spec':{'replaces':[]}", false, false },
+                { "'spec':{'replaces':['a']},'status':{'conditions':[{'type':'Initialized','status':'True'}]}", false, false },
+                { "'spec':{'replaces':['a']},'status':{'conditions':[{'type':'Initialized','status':'False'}]}", false, true },
+                { "'status':{'group':{'like':'x','answer':'unknown','unresolved':true}}", false, false }, /* no request */
+                { "'status':{'group':{'token':'t'}}", true, false },
+                { "'status':{'group':{'token':'t','answer':'unknown'}}", true, false },
+                { "'status':{'group':{'token':'t','answer':'accepted'}}", true, false },
+                { "'status':{'group':{'token':'t','answer':'later'}}", false, false },
+                { "'status':{'group':{'token':'t','answer':'noCapacity'}}", false, false },
+                { "'status':{'group':{'token':'t','answer':'refused'}}", false, false },
+                { "'status':{'group':{'token':'t','answer':'refused','unresolved':true}}", true, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *text = strf("{" CLUSTER ",%s}", rows[i].fields);
+
+                print_message("  %s\n", rows[i].fields);
+                o = decode_ok(&kube_node_claim_kind, *state, text);
+                assert_int_equal(claim_request_is_open(&((KubeNodeClaim *) o)->request), rows[i].is_open);
+                assert_int_equal(kube_node_claim_is_new((KubeNodeClaim *) o), rows[i].is_new);
+        }
 }
 
 TEST_CASE(test_condition_strings) {
@@ -1344,6 +1419,7 @@ int main(void) {
                 TEST(test_repair_rules),
                 TEST(test_heartbeat),
                 TEST(test_node_claim),
+                TEST(test_new_claims),
                 cmocka_unit_test(test_condition_strings),
                 cmocka_unit_test(test_no_boot_id),
                 cmocka_unit_test(test_boot_ids),

@@ -81,8 +81,9 @@ static void put_names(Snapshot *s) {
             "'provider':{'name':'secret-p','group':'secret-g'},'repair':[{'condition':'secretProblem','status':'True','reason':'secret','action':'None'}]},"
             "'status':{'conditions':[{'type':'Ready','status':'True','message':'secret'}]}}");
         put(s, SNAPSHOT_NODE_CLAIMS,
-            "{'metadata':{'name':'secret-nc'},'spec':{'nodePool':'secret-pool','providerID':'aws:///secret','nodeName':'secret-node'},"
-            "'status':{'nodeName':'secret-node','nodeUID':'secret-u1','lastCloudError':'secret','phase':'Ready'}}");
+            "{'metadata':{'name':'secret-nc'},'spec':{'nodePool':'secret-pool','providerID':'aws:///secret','nodeName':'secret-node',"
+            "'replaces':['secret-nc0']},'status':{'group':{'token':'launch-secret','like':'aws:///secret','zone':'secret-zone',"
+            "'message':'secret'},'successor':{'claim':'secret-nc1'},'nodeName':'secret-node','nodeUID':'secret-u1','lastCloudError':'secret','phase':'Ready'}}");
         put(s, SNAPSHOT_NODE_BUDGETS,
             "{'metadata':{'name':'secret-b'},'spec':{'maxUnavailable':'20%','selector':{'matchLabels':{'secret.io/team':'secret-x'}}},"
             "'status':{'disruptedNodes':[{'name':'secret-node','uid':'secret-u1','kind':'DELETE','holder':'secret-h','heldBefore':'secret-r'}]}}");
@@ -139,6 +140,7 @@ static void check_references(const Snapshot *s) {
         assert_true(kube_pdb_matches(only(s, SNAPSHOT_PDBS), &pod->pod));
         assert_true(selector_matches(pool->selector, &node->node.object.meta.labels));
         assert_string_equal(machine->node_pool, pool->object.meta.name);
+        assert_string_equal(machine->request.like, machine->provider_id);
         assert_string_equal(machine->node_uid, node->node.object.meta.uid);
         assert_string_equal(budget->charges[0].name, name);
         assert_true(kube_node_budget_matches(budget, &node->node));

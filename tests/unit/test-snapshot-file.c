@@ -37,7 +37,7 @@ static const struct {
         { SNAPSHOT_NODE_POOLS, fuzz_node_pool, { "metadata.resourceVersion", "spec.selector.matchLabels" } },
         { SNAPSHOT_NODE_CLAIMS, fuzz_node_claim,
           { "metadata.resourceVersion", "spec.systemUUID", "spec.machineID", "status.identity", "status.blockers",
-            "status.lastCloudError", "spec.expireAfter" } },
+            "status.lastCloudError", "status.group.request", "spec.expireAfter" } },
         { SNAPSHOT_NODE_BUDGETS, fuzz_node_budget, { "metadata.resourceVersion", "spec.selector.matchLabels" } },
 };
 
