@@ -324,7 +324,7 @@ static char *record_body(const Launch *x, const KubeNodeClaim *claim) {
         json_add_time(w, "time", now);
         json_add_null(w, "answer");
         json_add_null(w, "message");
-        if (x->maybe)
+        if (x->maybe) /* the answer to this request may hide that an earlier one is open */
                 json_add_bool(w, "unresolved", true);
         json_close_object(w);
         return status_patch_close(w);
@@ -487,8 +487,6 @@ static bool answer_stands(Launch *x, const KubeNodeClaim *claim) {
                 json_open_object(json, "group");
                 json_add_string(json, "answer", answer);
                 json_add_string(json, "message", isempty(x->words) ? NULL : x->words);
-                if (x->maybe)
-                        json_add_bool(json, "unresolved", true);
                 json_close_object(json);
                 status_patch_add_conditions(json, &claim->object, conditions, ELEMENTSOF(conditions), 0, NULL);
                 body = status_patch_close(json);

@@ -125,8 +125,7 @@ static CloudResult toy_answer(const CloudRequest *r) {
         if (r->call.operation == CLOUD_FIND)
                 return toy_answer_find(rig, r->reservation.op_id);
         if (r->call.operation == CLOUD_LAUNCH)
-                return r->guard.may_send(r->guard.userdata) ? toy_answer_launch(rig, &r->reservation)
-                                                            : (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
+                return toy_answer_launch(rig, &r->reservation);
         if (r->call.operation == CLOUD_LIST) {
                 cloud->n_listed++;
                 return cloud->list;
@@ -172,6 +171,8 @@ static int toy_send(CloudBatch *batch) {
         ToyBatch *b = CONTAINER_OF(batch, ToyBatch, batch);
         const CloudRequest *r = cloud_batch_first(batch);
 
+        if (r->call.operation == CLOUD_LAUNCH)
+                assert_true(r->guard.may_send(r->guard.userdata));
         if (terminates(r)) {
                 ToyMachine *m = hashmap_get(toy->rig->toy.machines, r->machine->provider_id);
                 const char *pool = r->reservation.pool;

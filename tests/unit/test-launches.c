@@ -167,8 +167,8 @@ TEST_CASE(test_asked) {
 /* status.successor of the claim that goes, and the successor's phases until its node takes pods. */
 TEST_CASE(test_chain) {
         static const char *const patches[] = {
-                "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'},{'key':'example.com/agent','effect':'NoExecute'}]},"
-                "'status':{'conditions':[{'type':'Ready','status':'False'}]}}",
+                "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}",
+                "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'},{'key':'example.com/agent','effect':'NoExecute'}]}}",
                 "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}",
                 "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'}]}}",
                 "{'spec':{'taints':[{'key':'example.com/agent','effect':'NoExecute'}]}}",
@@ -185,7 +185,9 @@ TEST_CASE(test_chain) {
         assert_string_equal(fj_string(rig_claim(r.rig, "n0"), "status", "successor", "claim", NULL), r.names[1]);
         assert_true(cJSON_IsTrue(fj_get(rig_claim(r.rig, "n0"), "status", "successor", "made", NULL)));
         assert_string_equal(phase(&r, 1), "Launched");
+        assert_int_equal(fj_int(fake_get(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL), 0, "status", "nodes", NULL), 1);
 
+        fake_cluster_set_kubelet(r.rig->cluster, "n0-1", false);
         rig_join(r.rig, "n0-1");
         for (size_t i = 0; i < ELEMENTSOF(patches); i++) {
                 bool ends = i + 1 == ELEMENTSOF(patches);
@@ -201,7 +203,7 @@ TEST_CASE(test_chain) {
         assert_replaced(&r);
         assert_true(rig_is_adopted(r.rig, "n0-1"));
         assert_int_equal(r.rig->toy.n_launches, 1);
-        assert_string_equal(rig_condition(claim(&r, 1), "Launched"), "True");
+        assert_string_equal(rig_condition_reason(claim(&r, 1), "Launched"), "Launched");
 
         /* A later notice about the new node is answered as the first one was. */
         interrupt(&r, "n0-1", "spot", "terminate");
@@ -308,6 +310,7 @@ TEST_CASE(test_answers) {
                 rig_run(r.rig, 20 * S); /* the old node goes */
                 assert_replaced(&r);
                 assert_int_equal(r.rig->toy.n_launches, rows[i].n_launches);
+                assert_in_range(r.rig->toy.n_finds, 0, 10);
                 assert_string_equal(strempty(rig_condition(claim(&r, 1), "LaunchFailing")), "False");
                 assert_true(!rows[i].event || rig_event_says(r.rig, r.names[1], rows[i].event, rows[i].says));
                 assert_false(!rows[i].event && rig_has_event(r.rig, r.names[1], "LaunchFailed"));
@@ -328,6 +331,27 @@ TEST_CASE(test_find_fails) {
         rig_run(r.rig, 90 * S);
         assert_replaced(&r);
         assert_int_equal(r.rig->toy.n_launches, 1);
+}
+
+/* The claim is deleted while the answer to its request is under way: that answer names a machine. */
+TEST_CASE(test_slow_cloud) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        r.rig->toy.latency_usec = 20 * S;
+        interrupt_and_run(&r, 5 * S);
+        assert_string_equal(phase(&r, 1), "Launching");
+        assert_string_not_equal(request(&r, "token"), "");
+        delete_claim(&r, 1);
+        rig_run(r.rig, 5 * S);
+        assert_non_null(claim(&r, 1));
+        assert_int_equal(r.rig->toy.n_launched, 0);
+        rig_run(r.rig, 15 * S);
+        assert_int_equal(r.rig->toy.n_launched, 1);
+        r.rig->toy.latency_usec = 5 * MSEC;
+        rig_run(r.rig, 4 * M);
+        assert_true(has_ended(&r, "n0-1"));
+        assert_int_equal(n_claims(&r), 0);
 }
 
 /* The cloud never has one, or nobody wants it any more: given up, and nothing is left over. */
@@ -408,6 +432,7 @@ TEST_CASE(test_attempts) {
                                                    i == SUCCESSOR_ATTEMPTS_MAX ? "vesper ends it, and asks for no other"
                                                    : i == 1 ? "vesper ends it, and asks for attempt 2 of 3"
                                                             : "vesper ends it, and asks for attempt 3 of 3"));
+                        assert_false(rig_has_event(r.rig, r.names[i], "MachineWithoutNode"));
                         assert_null(claim(&r, i));
                         assert_true(has_ended(&r, node));
                 }
@@ -444,6 +469,9 @@ TEST_CASE(test_deleted) {
                 assert_int_equal(r.rig->toy.n_launches, 1);
                 assert_string_equal(phase(&r, 1), rows[i].is_early ? "Launching" : "Launched");
                 delete_claim(&r, 1);
+                rig_run(r.rig, S);
+                assert_int_equal(claim(&r, 2) != NULL, !rows[i].is_early); /* and waits for this one to be gone */
+                assert_int_equal(r.rig->toy.n_launches, 1);
                 rig_run(r.rig, rows[i].gone_usec);
                 assert_null(claim(&r, 1));
                 rig_run(r.rig, 20 * S);
@@ -451,6 +479,33 @@ TEST_CASE(test_deleted) {
                 assert_int_equal(n_claims(&r), rows[i].n_launched == 2 ? 1 : 0);
                 assert_true(rows[i].n_launched == 0 || has_ended(&r, "n0-1"));
                 assert_int_equal(rig_has_event(r.rig, r.names[1], "NothingLaunched"), rows[i].n_launched == 0);
+        }
+}
+
+/* A refusal says nothing about the request before, whose machine comes late. Another leader knows that, too. */
+TEST_CASE(test_open_request) {
+        for (unsigned other = 0; other < 2; other++) {
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", other ? "another leader" : "the same leader");
+                room_init(&r);
+                r.rig->toy.seen_after_usec = 8 * M;
+                set_answers(&r, (ToyLaunchAnswer[]){ TOY_UNKNOWN_DONE, TOY_LATER }, 2);
+                interrupt(&r, "n0", "spot", "terminate");
+                for (unsigned i = 0; i < 60 && r.rig->toy.n_launches < 2; i++)
+                        rig_run(r.rig, 500 * MSEC);
+                assert_int_equal(r.rig->toy.n_launches, 2);
+                assert_string_equal(request(&r, "answer"), "later");
+                if (other) {
+                        rig_kill(r.rig, 0);
+                        delete_claim(&r, 1);
+                        rig_start(r.rig, 0);
+                } else
+                        delete_claim(&r, 1);
+                rig_run(r.rig, 13 * M);
+                assert_int_equal(n_claims(&r), 0);
+                assert_true(has_ended(&r, "n0-1"));
+                assert_int_equal(r.rig->toy.n_launches, 2);
         }
 }
 
@@ -556,30 +611,45 @@ TEST_CASE(test_record_conflict) {
         fake_api_set_fault(r.rig->api, NULL, NULL);
 }
 
-/* The claim is not made before the machine that goes has gone. */
-static void on_create(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
-        if (q->verb == FAKE_CREATE && q->resource && q->resource->id == FAKE_NODECLAIMS)
+/* The claim is not made, or not acknowledged, before the machine that goes has gone. */
+static void on_claim(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        const bool *acknowledge = userdata;
+
+        if (!q->resource || q->resource->id != FAKE_NODECLAIMS || !q->x->body)
+                return;
+        if (*acknowledge ? memmem(q->x->body, q->x->body_size, "\"Launching\"", 11) != NULL : q->verb == FAKE_CREATE)
                 ret_fault->status = 503;
 }
 
 TEST_CASE(test_made_late) {
-        for (unsigned never = 0; never < 2; never++) {
+        static const struct {
+                const char *what;
+                bool acknowledge, never;
+        } rows[] = {
+                { "made late", false, false },
+                { "acknowledged late", true, false },
+                { "never made: the claim that goes waits for a minute", false, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                bool acknowledge = rows[i].acknowledge;
                 _cleanup_room_ Room r;
 
+                print_message("  %s\n", rows[i].what);
                 room_init(&r);
-                fake_api_set_fault(r.rig->api, on_create, NULL);
+                fake_api_set_fault(r.rig->api, on_claim, &acknowledge);
                 announce(&r, "spot");
                 rig_run(r.rig, 10 * S);
                 assert_true(has_ended(&r, "n0"));
                 assert_null(rig_node(r.rig, "n0"));
-                rig_run(r.rig, never ? M : 0); /* the claim that goes does not wait longer */
+                rig_run(r.rig, rows[i].never ? M : 0);
                 fake_api_set_fault(r.rig->api, NULL, NULL);
                 rig_run(r.rig, 30 * S);
-                if (never)
+                if (rows[i].never)
                         assert_int_equal(n_claims(&r), 0);
                 else
                         assert_replaced(&r);
-                assert_int_equal(r.rig->toy.n_launches, !never);
+                assert_int_equal(r.rig->toy.n_launches, !rows[i].never);
         }
 }
 
@@ -687,7 +757,7 @@ int main(void) {
                 cmocka_unit_test(test_given_up),  cmocka_unit_test(test_vanished),        cmocka_unit_test(test_attempts),
                 cmocka_unit_test(test_deleted),   cmocka_unit_test(test_pool_deleted),    cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_joins_early), cmocka_unit_test(test_record_conflict), cmocka_unit_test(test_forged),
-                cmocka_unit_test(test_made_late),
+                cmocka_unit_test(test_made_late), cmocka_unit_test(test_slow_cloud), cmocka_unit_test(test_open_request),
                 cmocka_unit_test(test_leaders),   cmocka_unit_test(test_rounds),
         };
 
