@@ -701,7 +701,7 @@ bool launches_reconcile_claim(Launches *l, const char *name, const KubeNodeClaim
                 return true;
         }
         forget(l, name);
-        if (!kube_node_claim_is_new(claim))
+        if (!kube_node_claim_is_new(claim) || !claim->request.token) /* a person may write spec, and not status.group */
                 return false;
         if (claim->object.meta.deletion_usec > 0)
                 return !successors_next_stands(l->successors, claim);

@@ -171,7 +171,7 @@ void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key)
 /* A new machine that goes before its node takes pods is followed by the next attempt, whatever it goes for; but not one that was
  * found after its claim was deleted. */
 static bool is_launched(const KubeNodeClaim *claim) {
-        return claim->node_name || streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED);
+        return claim->request.token && (claim->node_name || streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED));
 }
 
 static bool has_successor(const Successors *s, const KubeNodeClaim *claim) {

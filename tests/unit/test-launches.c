@@ -653,20 +653,35 @@ TEST_CASE(test_made_late) {
         }
 }
 
-/* A person makes a claim as vesper would. */
+/* A person makes a claim as vesper would, with and without a machine, and deletes it: nothing is launched. */
 TEST_CASE(test_forged) {
-        _cleanup_room_ Room r;
+        static const char *const what[] = { "no machine", "a machine", "a machine and its node" };
 
-        room_init(&r);
-        fake_put(r.rig->cluster, FAKE_NODECLAIMS,
-                 fj_parse("{'metadata':{'name':'mine'},'spec':{'nodePool':'" POOL "','replaces':['%s']}}", r.replaced));
-        rig_run(r.rig, 5 * M);
-        assert_int_equal(r.rig->toy.n_launches, 0);
-        assert_int_equal(rig_n_events(r.rig, "mine", "NotAsked"), 1);
-        assert_true(fake_delete(r.rig->cluster, FAKE_NODECLAIMS, NULL, "mine", -1));
-        rig_run(r.rig, S);
-        assert_int_equal(n_claims(&r), 1);
-        assert_true(rig_is_adopted(r.rig, "n0"));
+        for (unsigned named = 0; named < ELEMENTSOF(what); named++) {
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", what[named]);
+                room_init(&r);
+                (void) rig_add_machine(r.rig, "aws:///" ZONE "/i-mine", "mine");
+                fake_put(r.rig->cluster, FAKE_NODECLAIMS,
+                         fj_parse("{'metadata':{'name':'mine','finalizers':['" FINALIZER_TERMINATION "']},"
+                                  "'spec':{'nodePool':'" POOL "','replaces':['%s']%s}}",
+                                  r.replaced, named ? ",'providerID':'aws:///" ZONE "/i-mine'" : ""));
+                if (named == 2) {
+                        fake_add_node(r.rig->cluster, "mine", ZONE, "i-mine", POOL);
+                        fake_merge(r.rig->cluster, FAKE_NODES, NULL, "mine",
+                                   "{'spec':{'taints':[{'key':'readiness.k8s.io/gpu','effect':'NoSchedule'}]}}");
+                }
+                rig_run(r.rig, 5 * M);
+                assert_int_equal(rig_n_events(r.rig, "mine", "NotAsked"), !named);
+                assert_string_not_equal(
+                        strempty(fj_string(fake_get(r.rig->cluster, FAKE_NODECLAIMS, NULL, "mine"), "status", "phase", NULL)), "Launched");
+                assert_true(fake_delete(r.rig->cluster, FAKE_NODECLAIMS, NULL, "mine", -1));
+                rig_run(r.rig, 3 * M);
+                assert_int_equal(n_claims(&r), 1);
+                assert_int_equal(r.rig->toy.n_launches, 0);
+                assert_true(rig_is_adopted(r.rig, "n0"));
+        }
 }
 
 /* -- another leader ------------------------------------------------------------------------------------- */
