@@ -321,7 +321,8 @@ TEST_CASE(schema_of_pools) {
                 { "all of spec.disruption",
                   DISRUPTION("'emptyAfter': '5m', 'expireAfter': '720h', 'expireHardAfter': 'Never', 'drift': 'Auto', 'consolidation': "
                              "{'policy': 'WhenUnderutilized', 'after': '10m', 'minimumSavings': '15%', 'preferences': 'Ignore'}, "
-                             "'nakedPods': 'Block', 'maxConcurrent': 1, 'budgets': [{'nodes': '20%', 'reasons': ['Drifted']}, "
+                             "'nakedPods': 'Block', 'maxConcurrent': 1, 'onInterruption': 'Replace', 'launchTimeout': '20m', "
+                             "'budgets': [{'nodes': '20%', 'reasons': ['Drifted']}, "
                              "{'nodes': 0, 'schedule': '0 8 * * 1-5', 'duration': '10h', 'timeZone': 'Europe/Berlin'}], "
                              "'windows': [{'schedule': '@daily', 'duration': '4h'}]"),
                   201 },
@@ -329,6 +330,8 @@ TEST_CASE(schema_of_pools) {
                 { "drift at times", DISRUPTION("'drift': 'Sometimes'"), 422 },
                 { "savings of more than all", DISRUPTION("'consolidation': {'minimumSavings': '101%'}"), 422 },
                 { "none at a time", DISRUPTION("'maxConcurrent': 0"), 422 },
+                { "a successor at times", DISRUPTION("'onInterruption': 'Sometimes'"), 422 },
+                { "a launch without an end", DISRUPTION("'launchTimeout': 'Never'"), 422 },
                 { "a budget of no amount", DISRUPTION("'budgets': [{'reasons': ['Empty']}]"), 422 },
                 { "a budget of many", DISRUPTION("'budgets': [{'nodes': 'many'}]"), 422 },
                 { "a budget below nothing", DISRUPTION("'budgets': [{'nodes': -1}]"), 422 },
