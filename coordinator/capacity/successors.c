@@ -12,6 +12,9 @@
 #include "status-patch.h"
 #include "string-util.h"
 
+/* Maximum time for which the end of a new machine waits for the claim of the next attempt. */
+#define NEXT_STANDS_USEC USEC_PER_MINUTE
+
 struct Successors {
         const TerminationContext *context;
         WorkQueue *queue;
@@ -191,7 +194,8 @@ void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char 
 
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim) {
         return claim->successor_is_made || !has_successor(s, claim) || claim->attempt >= SUCCESSOR_ATTEMPTS_MAX ||
-               !pool_that_replaces(s, claim);
+               !pool_that_replaces(s, claim) ||
+               loop_wall(s->context->env->loop) >= usec_add(claim->object.meta.deletion_usec, NEXT_STANDS_USEC);
 }
 
 const KubeNodeClaim *successor_named_by(const ClusterView *view, const KubeNodeClaim *claim) {

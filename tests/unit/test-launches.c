@@ -653,6 +653,25 @@ TEST_CASE(test_made_late) {
         }
 }
 
+/* The claim of the next attempt is never made: the machine is ended all the same. */
+TEST_CASE(test_next_never_made) {
+        bool acknowledge = false;
+        _cleanup_room_ Room r;
+
+        room_init_launched(&r);
+        rig_run(r.rig, 3 * M);
+        fake_api_set_fault(r.rig->api, on_claim, &acknowledge);
+        delete_claim(&r, 1);
+        rig_run(r.rig, 30 * S);
+        assert_non_null(claim(&r, 1));
+        assert_false(has_ended(&r, "n0-1"));
+        rig_run(r.rig, 90 * S);
+        assert_int_equal(n_claims(&r), 0);
+        assert_true(has_ended(&r, "n0-1"));
+        assert_int_equal(r.rig->toy.n_launches, 1);
+        fake_api_set_fault(r.rig->api, NULL, NULL);
+}
+
 /* A person makes a claim as vesper would, with and without a machine, and deletes it: nothing is launched. */
 TEST_CASE(test_forged) {
         static const char *const what[] = { "no machine", "a machine", "a machine and its node" };
@@ -772,7 +791,8 @@ int main(void) {
                 cmocka_unit_test(test_given_up),  cmocka_unit_test(test_vanished),        cmocka_unit_test(test_attempts),
                 cmocka_unit_test(test_deleted),   cmocka_unit_test(test_pool_deleted),    cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_joins_early), cmocka_unit_test(test_record_conflict), cmocka_unit_test(test_forged),
-                cmocka_unit_test(test_made_late), cmocka_unit_test(test_slow_cloud), cmocka_unit_test(test_open_request),
+                cmocka_unit_test(test_made_late), cmocka_unit_test(test_slow_cloud),
+                cmocka_unit_test(test_next_never_made), cmocka_unit_test(test_open_request),
                 cmocka_unit_test(test_leaders),   cmocka_unit_test(test_rounds),
         };
 
