@@ -128,7 +128,8 @@ static const KubeNode *node_of(const Launches *l, const KubeNodeClaim *claim) {
         return claim && claim->node_name ? cluster_view_node(l->context->view, claim->node_name) : NULL;
 }
 
-/* Returns the provider of its pool, or of the machine that it replaces. NULL: it cannot launch, or is not known. */
+/* Returns the provider of its pool, or of the machine that it replaces. NULL: it cannot launch, or is not
+ * known. */
 static CloudProvider *provider_of(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
         const CloudRegistry *cloud = l->context->cloud;
         CloudProvider *p = NULL;
@@ -150,16 +151,19 @@ static const char *capacity_type_of(const KubeNode *n) {
         return value;
 }
 
-/* Adds to status.group what the machine is to be like: the machine of the claim before, or what was requested for that one. That
- * claim may be gone when the request leaves. */
-static void add_likeness(const Launches *l, const KubeNodeClaim *claim, const KubeNodeClaim *before, JsonWriter *w) {
+/* Adds to status.group what the machine is to be like: the machine of the claim before, or what was
+ * requested for that one. That claim may be gone when the request leaves. */
+static void add_likeness(const Launches *l, const KubeNodeClaim *claim, const KubeNodeClaim *before,
+                         JsonWriter *w) {
         const KubeNode *n = node_of(l, before);
+        const char *zone = n ? object_meta_label(&n->object.meta, LABEL_ZONE) : NULL;
+        const char *capacity_type = n ? capacity_type_of(n) : NULL;
         bool is_next = claim->attempt > 1;
 
         json_open_object(w, "group");
         json_add_string(w, "like", is_next ? before->request.like : before->provider_id);
-        json_add_string(w, "zone", is_next ? before->request.zone : n ? object_meta_label(&n->object.meta, LABEL_ZONE) : NULL);
-        json_add_string(w, "capacityType", is_next ? before->request.capacity_type : n ? capacity_type_of(n) : NULL);
+        json_add_string(w, "zone", is_next ? before->request.zone : zone);
+        json_add_string(w, "capacityType", is_next ? before->request.capacity_type : capacity_type);
         json_close_object(w);
 }
 
@@ -587,8 +591,8 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
         assert(false && "a launch without an act");
 }
 
-/* The claim is vesper's own: its phase says so. The phase, and what the machine is to be like, are written while the claim that
- * it follows is there and names it. */
+/* The claim is vesper's own: its phase says so. The phase, and what the machine is to be like, are written
+ * while the claim that it follows is there and names it. */
 static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
         ObjectWrite w = { .what = "acknowledge",
                           .target = { .kind = &kube_node_claim_kind, .name = x->name, .subresource = "status" },

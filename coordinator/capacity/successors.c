@@ -118,7 +118,8 @@ static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
 
         log_event(s->context->env->log, LOG_LEVEL_INFO, MESSAGE_SUCCESSOR_ASKED,
                   LOG_FIELDS({ "NODE", claim->node_name }, { "NODECLAIM", name }),
-                  "The machine of NodeClaim %s goes: a new one is asked for in its place, as NodeClaim %s", claim->object.meta.name, name);
+                  "The machine of NodeClaim %s goes: a new one is asked for in its place, as NodeClaim %s",
+                  claim->object.meta.name, name);
         event_record(s->context->recorder, &of_claim, EVENT_NORMAL, "SuccessorAsked",
                      "Its machine goes: a new one is asked for in its place, as NodeClaim %s", name);
         if (n) {
@@ -193,9 +194,10 @@ void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char 
 }
 
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim) {
+        usec_t due = usec_add(claim->object.meta.deletion_usec, NEXT_STANDS_USEC);
+
         return claim->successor_is_made || !has_successor(s, claim) || claim->attempt >= SUCCESSOR_ATTEMPTS_MAX ||
-               !pool_that_replaces(s, claim) ||
-               loop_wall(s->context->env->loop) >= usec_add(claim->object.meta.deletion_usec, NEXT_STANDS_USEC);
+               !pool_that_replaces(s, claim) || loop_wall(s->context->env->loop) >= due;
 }
 
 const KubeNodeClaim *successor_named_by(const ClusterView *view, const KubeNodeClaim *claim) {

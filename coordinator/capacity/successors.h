@@ -35,11 +35,11 @@ char *successor_claim_body(const KubeNodePool *pool, const char *name, const cha
 void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key);
 /* The node of that claim is about to be deleted to be repaired: its pool says whether it gets a successor. */
 void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key);
-/* Returns true once the end of a new claim that is being deleted need not wait any longer: the claim of the next attempt was made,
- * or none is to be made, or none could be made for a minute. */
+/* Returns true once the end of a new claim that is being deleted need not wait any longer: the claim of the
+ * next attempt was made, or none is to be made, or none could be made for a minute. */
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim);
-/* Returns the claim that this one follows, if that names it in status.successor: vesper has made it then. A person may make
- * claims, and cannot write that. NULL: none names it. Borrowed. */
+/* Returns the claim that this one follows, if that names it in status.successor: vesper has made it then. A
+ * person may make claims, and cannot write that. NULL: none names it. Borrowed. */
 const KubeNodeClaim *successor_named_by(const ClusterView *view, const KubeNodeClaim *claim);
 
 /* Reports each claim whose successor is not made yet. */

@@ -90,11 +90,13 @@ static bool last_word_is_told(const RemovalWrites *w, const KubeNodeClaim *claim
         return false;
 }
 
-/* Only this claim says that the one named in status.successor is vesper's own, and what that machine is to be like. */
+/* Only this claim says that the one named in status.successor is vesper's own, and what that machine is to
+ * be like. */
 static bool successor_is_awaited(const RemovalWrites *w, const KubeNodeClaim *claim) {
         usec_t now = loop_now(w->context->env->loop);
 
-        if (!claim->successor || claim->successor_is_made || now >= usec_add(w->finishing_usec, SUCCESSOR_USEC))
+        if (!claim->successor || claim->successor_is_made ||
+            now >= usec_add(w->finishing_usec, SUCCESSOR_USEC))
                 return false;
         w->context->requeue(w->node, usec_add(now, USEC_PER_SEC), w->context->userdata);
         return true;

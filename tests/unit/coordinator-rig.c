@@ -80,12 +80,19 @@ static CloudResult toy_answer_launch(CoordinatorRig *r, const CloudReservation *
                 [TOY_NAMED] = { true, true, { .outcome = CLOUD_OK } },
                 [TOY_ACCEPTED] = { true, false, { .outcome = CLOUD_OK } },
                 [TOY_LOST] = { false, false, { .outcome = CLOUD_OK } },
-                [TOY_UNKNOWN_DONE] = { true, false, { .outcome = CLOUD_RETRY, .undecided = true, .message = "the connection broke" } },
-                [TOY_UNKNOWN] = { false, false, { .outcome = CLOUD_RETRY, .undecided = true, .message = "the connection broke" } },
+                [TOY_UNKNOWN_DONE] = { true, false,
+                                       { .outcome = CLOUD_RETRY, .undecided = true,
+                                         .message = "the connection broke" } },
+                [TOY_UNKNOWN] = { false, false, { .outcome = CLOUD_RETRY, .undecided = true,
+                                                  .message = "the connection broke" } },
                 [TOY_LATER] = { false, false, { .outcome = CLOUD_RETRY, .message = "throttled" } },
-                [TOY_NO_CAPACITY] = { false, false, { .outcome = CLOUD_NO_CAPACITY, .message = "no such machine is left" } },
+                [TOY_NO_CAPACITY] = { false, false,
+                                      { .outcome = CLOUD_NO_CAPACITY,
+                                        .message = "no such machine is left" } },
                 [TOY_REFUSED] = { false, false, { .outcome = CLOUD_DENIED, .message = "not authorized" } },
-                [TOY_UNSUPPORTED] = { false, false, { .outcome = CLOUD_INVALID, .code = CLOUD_UNSUPPORTED, .message = "no launch here" } },
+                [TOY_UNSUPPORTED] = { false, false,
+                                      { .outcome = CLOUD_INVALID, .code = CLOUD_UNSUPPORTED,
+                                        .message = "no launch here" } },
         };
         ToyCloud *cloud = &r->toy;
         ToyLaunchAnswer answer = cloud->n_launch_answers > 0 ? cloud->launch_answers[0] : TOY_NAMED;
@@ -94,10 +101,11 @@ static CloudResult toy_answer_launch(CoordinatorRig *r, const CloudReservation *
 
         cloud->n_launches++;
         if (cloud->n_launch_answers > 0)
-                memmove(cloud->launch_answers, cloud->launch_answers + 1, --cloud->n_launch_answers * sizeof(answer));
+                memmove(cloud->launch_answers, cloud->launch_answers + 1,
+                        --cloud->n_launch_answers * sizeof(answer));
         free(cloud->launch_text);
-        cloud->launch_text = MUST(strf("%s|%s|%s|%s", strempty(o->launch.group), strempty(o->launch.like), strempty(o->launch.zone),
-                                       strempty(o->launch.capacity_type)));
+        cloud->launch_text = MUST(strf("%s|%s|%s|%s", strempty(o->launch.group), strempty(o->launch.like),
+                                       strempty(o->launch.zone), strempty(o->launch.capacity_type)));
         if (answers[answer].comes)
                 toy_bring_machine(r, x, o->launch.like);
         if (answers[answer].names)
@@ -107,12 +115,14 @@ static CloudResult toy_answer_launch(CoordinatorRig *r, const CloudReservation *
 
 static CloudResult toy_answer_find(CoordinatorRig *r, const char *op_id) {
         const ToyLaunch *x = hashmap_get(r->toy.launched, op_id);
-        bool seen = x && x->machine && x->machine->state == INSTANCE_PRESENT && virtual_time_now(r->w.time) >= x->seen_usec;
+        bool is_unsupported = r->toy.find_outcome == CLOUD_INVALID;
+        bool seen = x && x->machine && x->machine->state == INSTANCE_PRESENT &&
+                    virtual_time_now(r->w.time) >= x->seen_usec;
 
         r->toy.n_finds++;
         if (r->toy.find_outcome != CLOUD_OK)
                 return (CloudResult){ .outcome = r->toy.find_outcome,
-                                      .code = r->toy.find_outcome == CLOUD_INVALID ? CLOUD_UNSUPPORTED : NULL,
+                                      .code = is_unsupported ? CLOUD_UNSUPPORTED : NULL,
                                       .message = "the cloud is in a bad mood" };
         return (CloudResult){ .outcome = CLOUD_OK, .provider_id = seen ? x->machine->provider_id : NULL };
 }
@@ -576,6 +586,9 @@ void rig_join(CoordinatorRig *r, const char *name) {
 }
 
 void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
+        /* A describe proves whose machine it is. */
+        bool proves = !r->use_ec2 && !r->toy.is_exec && !r->toy.launches;
+
         fake_add_nodepool(r->cluster, POOL, tgp, NULL);
         for (unsigned i = 0; i < n_nodes; i++) {
                 char name[16];
@@ -590,7 +603,7 @@ void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
 
                 snprintf(name, sizeof(name), "n%u", i);
                 assert_true(rig_is_adopted(r, name));
-                assert_in_range(rig_machine(r, name)->n_described, r->use_ec2 || r->toy.is_exec || r->toy.launches ? 0 : 1, 1);
+                assert_in_range(rig_machine(r, name)->n_described, proves ? 1 : 0, 1);
                 rig_machine(r, name)->n_described = 0; /* to prove whose it is */
         }
 }

@@ -65,7 +65,8 @@ typedef struct ToyCloud {
         CloudResult list;         /* what it answers then */
         unsigned n_listed;
         bool is_exec;             /* set before the start: as provider exec, which proves nothing and takes names */
-        /* Set before the start: launch and find are there. Machines in the place of node n0's are of nodes n0-1, n0-2, ... (rig_join()). */
+        /* Set before the start: launch and find are there. Machines in the place of node n0's are of nodes
+         * n0-1, n0-2, ... (rig_join()). */
         bool launches;
         bool no_find;             /* with launches, set before the start: find is not there */
         Hashmap *launched;        /* by op id */

@@ -53,32 +53,36 @@ static void check(const char *what, const Case *c, usec_t at_usec, bool replaces
         InterruptionDue due = interruption_due(&c->config, &c->node, &c->claim);
 
         if (due.at_usec != at_usec || due.replaces != replaces)
-                fail_msg("%s: at %" PRIu64 ", replaces %d; expected %" PRIu64 ", %d", what, due.at_usec, due.replaces, at_usec,
-                         replaces);
+                fail_msg("%s: at %" PRIu64 ", replaces %d; expected %" PRIu64 ", %d", what, due.at_usec,
+                         due.replaces, at_usec, replaces);
 }
 
-/* Each kind and action: which Delete= deletes the claim for it, from the agent and from the queue, and whether it replaces the
- * machine then. */
+/* Each kind and action: which Delete= deletes the claim for it, from the agent and from the queue, and
+ * whether it replaces the machine then. */
 TEST_CASE(test_kinds) {
         static const char *const actions[] = { "terminate", "stop", "hibernate", "reboot", "drain", "" };
         static const bool ends[] = { true, true, true, false, false, false };
 
         for (int k = 0; k < _NOTICE_KIND_MAX; k++)
                 for (size_t a = 0; a < ELEMENTSOF(actions); a++)
-                        for (int deletes = INTERRUPTION_DELETE_NEVER; deletes <= (int) INTERRUPTION_DELETE_ALWAYS; deletes++)
+                        for (int deletes = 0; deletes <= (int) INTERRUPTION_DELETE_ALWAYS; deletes++)
                                 for (unsigned queue = 0; queue < 2; queue++) {
                                         NoticeKind kind = (NoticeKind) k;
                                         bool always = deletes == INTERRUPTION_DELETE_ALWAYS;
                                         bool change = kind == NOTICE_MAINTENANCE && queue;
                                         bool counts = deletes != INTERRUPTION_DELETE_NEVER &&
                                                       (a == 0 || (always && (ends[a] || change)));
-                                        bool replaces = counts && (kind == NOTICE_SPOT || (kind == NOTICE_MAINTENANCE && ends[a]));
-                                        Notice n = notice(kind, actions[a], queue ? NOTICE_SOURCE_QUEUE : "ec2", END);
+                                        bool replaces = counts &&
+                                                (kind == NOTICE_SPOT ||
+                                                 (kind == NOTICE_MAINTENANCE && ends[a]));
+                                        const char *source = queue ? NOTICE_SOURCE_QUEUE : "ec2";
+                                        Notice n = notice(kind, actions[a], source, END);
                                         usec_t due = change ? END - BEFORE : 0;
                                         char what[96];
                                         Case c;
 
-                                        snprintf(what, sizeof(what), "%s %s Delete=%d %s", notice_kind_to_string(kind), actions[a], deletes,
+                                        snprintf(what, sizeof(what), "%s %s Delete=%d %s",
+                                                 notice_kind_to_string(kind), actions[a], deletes,
                                                  queue ? "queue" : "agent");
                                         case_init(&c, (InterruptionDelete) deletes, USEC_INFINITY);
                                         if (queue)
@@ -98,22 +102,27 @@ TEST_CASE(test_times) {
                 usec_t grace_usec, announced_usec, at_usec;
         } rows[] = {
                 { "agent, no grace period", NOTICE_SPOT, false, NEVER, END, 0 },
-                { "agent, grace period", NOTICE_SPOT, false, 45 * USEC_PER_SEC, END, END - 45 * USEC_PER_SEC },
+                { "agent, grace period", NOTICE_SPOT, false, 45 * USEC_PER_SEC, END,
+                  END - 45 * USEC_PER_SEC },
                 { "agent, grace period 0", NOTICE_SPOT, false, 0, END, END },
                 { "agent, grace period longer than all time", NOTICE_SPOT, false, END + 1, END, 0 },
                 { "agent, no time", NOTICE_SPOT, false, 45 * USEC_PER_SEC, 0, 0 },
                 { "agent, retirement: the agent has waited", NOTICE_MAINTENANCE, false, NEVER, END, 0 },
                 { "queue, no grace period", NOTICE_SPOT, true, NEVER, END, 0 },
-                { "queue, grace period", NOTICE_SPOT, true, 45 * USEC_PER_SEC, END, END - 45 * USEC_PER_SEC },
+                { "queue, grace period", NOTICE_SPOT, true, 45 * USEC_PER_SEC, END,
+                  END - 45 * USEC_PER_SEC },
                 { "queue, no time", NOTICE_SPOT, true, 45 * USEC_PER_SEC, 0, 0 },
                 { "queue, retirement: BeforeSec=", NOTICE_MAINTENANCE, true, NEVER, END, END - BEFORE },
-                { "queue, retirement: a shorter grace period", NOTICE_MAINTENANCE, true, BEFORE - 1, END, END - BEFORE + 1 },
-                { "queue, retirement: a longer grace period", NOTICE_MAINTENANCE, true, BEFORE + 1, END, END - BEFORE },
+                { "queue, retirement: a shorter grace period", NOTICE_MAINTENANCE, true, BEFORE - 1, END,
+                  END - BEFORE + 1 },
+                { "queue, retirement: a longer grace period", NOTICE_MAINTENANCE, true, BEFORE + 1, END,
+                  END - BEFORE },
                 { "queue, retirement without a time", NOTICE_MAINTENANCE, true, NEVER, 0, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                Notice n = notice(rows[i].kind, "terminate", rows[i].queue ? NOTICE_SOURCE_QUEUE : "ec2", rows[i].announced_usec);
+                Notice n = notice(rows[i].kind, "terminate", rows[i].queue ? NOTICE_SOURCE_QUEUE : "ec2",
+                                  rows[i].announced_usec);
                 Case c;
 
                 case_init(&c, INTERRUPTION_DELETE_TERMINATE, rows[i].grace_usec);
@@ -133,7 +142,8 @@ TEST_CASE(test_states) {
         for (AnnouncedState s = 0; s < _ANNOUNCED_STATE_MAX; s++) {
                 case_init(&c, INTERRUPTION_DELETE_TERMINATE, NEVER);
                 announce(&c, notice(NOTICE_SPOT, "terminate", NOTICE_SOURCE_QUEUE, END), s);
-                check(announced_state_to_string(s), &c, s == ANNOUNCED_STANDS ? 0 : NEVER, s == ANNOUNCED_STANDS);
+                check(announced_state_to_string(s), &c, s == ANNOUNCED_STANDS ? 0 : NEVER,
+                      s == ANNOUNCED_STANDS);
         }
         for (size_t i = 0; i < ELEMENTSOF(over); i++) {
                 case_init(&c, INTERRUPTION_DELETE_TERMINATE, NEVER);
@@ -141,7 +151,8 @@ TEST_CASE(test_states) {
                 check(interruption_phase_to_string(over[i]), &c, NEVER, false);
                 /* A person's answer to the agent answers the queue's notice of the same end, too. */
                 announce(&c, notice(NOTICE_SPOT, "terminate", NOTICE_SOURCE_QUEUE, END), ANNOUNCED_STANDS);
-                check("and the queue", &c, over[i] == INTERRUPTION_RELEASED ? NEVER : 0, over[i] != INTERRUPTION_RELEASED);
+                check("and the queue", &c, over[i] == INTERRUPTION_RELEASED ? NEVER : 0,
+                      over[i] != INTERRUPTION_RELEASED);
         }
 }
 
@@ -168,8 +179,10 @@ TEST_CASE(test_several) {
 }
 
 int main(void) {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds), cmocka_unit_test(test_times),
-                                                   cmocka_unit_test(test_states), cmocka_unit_test(test_several) };
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds),
+                                                   cmocka_unit_test(test_times),
+                                                   cmocka_unit_test(test_states),
+                                                   cmocka_unit_test(test_several) };
 
         return cmocka_run_group_tests_name("interruption-due", tests, NULL, NULL);
 }

@@ -16,7 +16,9 @@ static const char *const act_names[_LAUNCH_ACT_MAX] = {
 /* A claim of a pool that wants its machine. Nothing was requested yet. */
 #define WANTED .is_wanted = true, .may_begin = true, .now_usec = NOW
 /* The first request left so long ago, and the last one. */
-#define ASKED_AT(first, last) .is_wanted = true, .is_asked = true, .now_usec = NOW, .since_usec = NOW - (first), .time_usec = NOW - (last)
+#define ASKED_AT(first, last) \
+        .is_wanted = true, .is_asked = true, .now_usec = NOW, .since_usec = NOW - (first), \
+        .time_usec = NOW - (last)
 #define ASKED ASKED_AT(USEC_PER_MINUTE, USEC_PER_MINUTE)
 #define LAST(ago) ASKED_AT(LAUNCH_SETTLED_USEC, ago)
 #define DELETED ASKED, .deleting = true
@@ -30,58 +32,78 @@ static const struct {
 } rows[] = {
         /* -- before the first request */
         { "the first request leaves at once", { WANTED }, LAUNCH_REQUEST, 0 },
-        { "the provider has find: there is nothing to find yet", { WANTED, .can_find = true }, LAUNCH_REQUEST, 0 },
+        { "the provider has find: there is nothing to find yet", { WANTED, .can_find = true },
+          LAUNCH_REQUEST, 0 },
         { "the back-off delays it", { WANTED, .again_usec = NOW + 1 }, LAUNCH_WAIT, NOW + 1 },
         { "the back-off ends", { WANTED, .again_usec = NOW }, LAUNCH_REQUEST, 0 },
-        { "an earlier attempt or the limits hold it", { .is_wanted = true, .now_usec = NOW }, LAUNCH_WAIT, NEVER },
+        { "an earlier attempt or the limits hold it", { .is_wanted = true, .now_usec = NOW },
+          LAUNCH_WAIT, NEVER },
         { "nobody wants it", { .may_begin = true, .now_usec = NOW }, LAUNCH_GIVE_UP, 0 },
         { "nobody wants it, and it may not begin", { .now_usec = NOW }, LAUNCH_GIVE_UP, 0 },
         { "deleted before the first request", { WANTED, .deleting = true }, LAUNCH_RELEASE, 0 },
-        { "deleted, and nobody wants it", { .deleting = true, .now_usec = NOW, .again_usec = NOW + 1 }, LAUNCH_RELEASE, 0 },
+        { "deleted, and nobody wants it", { .deleting = true, .now_usec = NOW, .again_usec = NOW + 1 },
+          LAUNCH_RELEASE, 0 },
         /* -- the machine is known */
         { "the machine is known", { ASKED, .has_id = true }, LAUNCH_TAKE, 0 },
-        { "the machine of a claim that is being deleted is known", { DELETED, .has_id = true }, LAUNCH_TAKE, 0 },
-        { "the machine of a claim that nobody wants is known", { .is_asked = true, .now_usec = NOW, .has_id = true }, LAUNCH_TAKE, 0 },
-        { "the back-off does not delay a known machine", { ASKED, .has_id = true, .again_usec = NOW + 1 }, LAUNCH_TAKE, 0 },
+        { "the machine of a claim that is being deleted is known", { DELETED, .has_id = true },
+          LAUNCH_TAKE, 0 },
+        { "the machine of a claim that nobody wants is known",
+          { .is_asked = true, .now_usec = NOW, .has_id = true }, LAUNCH_TAKE, 0 },
+        { "the back-off does not delay a known machine", { ASKED, .has_id = true, .again_usec = NOW + 1 },
+          LAUNCH_TAKE, 0 },
         /* -- requested */
         { "find comes before the next request", { ASKED, .can_find = true }, LAUNCH_FIND, 0 },
-        { "the back-off delays find", { ASKED, .can_find = true, .again_usec = NOW + 1 }, LAUNCH_WAIT, NOW + 1 },
+        { "the back-off delays find", { ASKED, .can_find = true, .again_usec = NOW + 1 },
+          LAUNCH_WAIT, NOW + 1 },
         { "find saw none", { ASKED, .can_find = true, .looked_usec = NOW }, LAUNCH_REQUEST, 0 },
         { "find saw none, and the back-off delays the request",
           { ASKED, .can_find = true, .looked_usec = NOW, .again_usec = NOW + 1 }, LAUNCH_WAIT, NOW + 1 },
         { "no find: the identical request again", { ASKED, .maybe = true }, LAUNCH_REQUEST, 0 },
-        { "no find, and the back-off", { ASKED, .maybe = true, .again_usec = NOW + 1 }, LAUNCH_WAIT, NOW + 1 },
+        { "no find, and the back-off", { ASKED, .maybe = true, .again_usec = NOW + 1 },
+          LAUNCH_WAIT, NOW + 1 },
         { "the request can never work", { ASKED, .is_final = true }, LAUNCH_GIVE_UP, 0 },
-        { "requested for almost long enough", { ASKED_AT(LAUNCH_ASKED_USEC - 1, USEC_PER_MINUTE) }, LAUNCH_REQUEST, 0 },
+        { "requested for almost long enough", { ASKED_AT(LAUNCH_ASKED_USEC - 1, USEC_PER_MINUTE) },
+          LAUNCH_REQUEST, 0 },
         { "requested for long enough", { ASKED_AT(LAUNCH_ASKED_USEC, USEC_PER_MINUTE) }, LAUNCH_GIVE_UP, 0 },
-        { "the back-off does not delay that", { ASKED_AT(LAUNCH_ASKED_USEC, USEC_PER_MINUTE), .again_usec = NOW + 1 }, LAUNCH_GIVE_UP, 0 },
+        { "the back-off does not delay that", { ASKED_AT(LAUNCH_ASKED_USEC, USEC_PER_MINUTE),
+                                                .again_usec = NOW + 1 }, LAUNCH_GIVE_UP, 0 },
         /* -- accepted without an id */
-        { "accepted: find", { ASKED, .maybe = true, .is_accepted = true, .can_find = true }, LAUNCH_FIND, 0 },
+        { "accepted: find", { ASKED, .maybe = true, .is_accepted = true, .can_find = true },
+          LAUNCH_FIND, 0 },
         { "accepted: find again, not request",
-          { ASKED, .maybe = true, .is_accepted = true, .can_find = true, .looked_usec = NOW }, LAUNCH_FIND, 0 },
+          { ASKED, .maybe = true, .is_accepted = true, .can_find = true, .looked_usec = NOW },
+          LAUNCH_FIND, 0 },
         { "accepted: the back-off delays find",
-          { ASKED, .maybe = true, .is_accepted = true, .can_find = true, .again_usec = NOW + 1 }, LAUNCH_WAIT, NOW + 1 },
+          { ASKED, .maybe = true, .is_accepted = true, .can_find = true, .again_usec = NOW + 1 },
+          LAUNCH_WAIT, NOW + 1 },
         { "accepted: the back-off ends after the time in which the cloud names the machine",
-          { LAST(LAUNCH_NAMED_USEC - 1), .maybe = true, .is_accepted = true, .can_find = true, .again_usec = NOW + SECOND },
+          { LAST(LAUNCH_NAMED_USEC - 1), .maybe = true, .is_accepted = true, .can_find = true,
+            .again_usec = NOW + SECOND },
           LAUNCH_WAIT, NOW + 1 },
         { "accepted, and not named in time: request again",
-          { LAST(LAUNCH_NAMED_USEC), .maybe = true, .is_accepted = true, .can_find = true, .looked_usec = NOW },
+          { LAST(LAUNCH_NAMED_USEC), .maybe = true, .is_accepted = true, .can_find = true,
+            .looked_usec = NOW },
           LAUNCH_REQUEST, 0 },
         { "accepted, not named in time, and no find has answered",
-          { LAST(LAUNCH_NAMED_USEC), .maybe = true, .is_accepted = true, .can_find = true }, LAUNCH_FIND, 0 },
+          { LAST(LAUNCH_NAMED_USEC), .maybe = true, .is_accepted = true, .can_find = true },
+          LAUNCH_FIND, 0 },
         { "accepted, not named in time: the back-off delays the request",
-          { LAST(LAUNCH_NAMED_USEC), .maybe = true, .is_accepted = true, .can_find = true, .looked_usec = NOW,
-            .again_usec = NOW + 1 },
+          { LAST(LAUNCH_NAMED_USEC), .maybe = true, .is_accepted = true, .can_find = true,
+            .looked_usec = NOW, .again_usec = NOW + 1 },
           LAUNCH_WAIT, NOW + 1 },
-        { "accepted, and no find: request again", { ASKED, .maybe = true, .is_accepted = true }, LAUNCH_REQUEST, 0 },
+        { "accepted, and no find: request again", { ASKED, .maybe = true, .is_accepted = true },
+          LAUNCH_REQUEST, 0 },
         /* -- being deleted */
         { "deleted: find", { DELETED, .can_find = true }, LAUNCH_FIND, 0 },
-        { "deleted: the back-off delays find", { DELETED, .can_find = true, .again_usec = NOW + 1 }, LAUNCH_WAIT, NOW + 1 },
+        { "deleted: the back-off delays find", { DELETED, .can_find = true, .again_usec = NOW + 1 },
+          LAUNCH_WAIT, NOW + 1 },
         { "deleted: find saw none, and no request can have launched one",
           { DELETED, .can_find = true, .looked_usec = NOW }, LAUNCH_RELEASE, 0 },
         { "deleted: no find, and no request can have launched one", { DELETED }, LAUNCH_RELEASE, 0 },
-        { "deleted: no find: until it is settled", { DELETED_LAST(LAUNCH_SETTLED_USEC - 1), .maybe = true }, LAUNCH_WAIT, NOW + 1 },
-        { "deleted: no find: it is settled", { DELETED_LAST(LAUNCH_SETTLED_USEC), .maybe = true }, LAUNCH_RELEASE, 0 },
+        { "deleted: no find: until it is settled", { DELETED_LAST(LAUNCH_SETTLED_USEC - 1), .maybe = true },
+          LAUNCH_WAIT, NOW + 1 },
+        { "deleted: no find: it is settled", { DELETED_LAST(LAUNCH_SETTLED_USEC), .maybe = true },
+          LAUNCH_RELEASE, 0 },
         { "deleted: find saw none, and a machine may still appear",
           { DELETED_LAST(LAUNCH_SETTLED_USEC - 1), .maybe = true, .can_find = true, .looked_usec = NOW },
           LAUNCH_FIND, 0 },
@@ -91,8 +113,10 @@ static const struct {
         { "deleted: find saw none when it was settled",
           { DELETED_LAST(LAUNCH_SETTLED_USEC), .maybe = true, .can_find = true, .looked_usec = NOW },
           LAUNCH_RELEASE, 0 },
-        { "deleted: settled, and no find has answered", { DELETED_LAST(LAUNCH_SETTLED_USEC), .maybe = true, .can_find = true }, LAUNCH_FIND, 0 },
-        { "deleted: a final answer changes nothing", { DELETED, .is_final = true, .maybe = true }, LAUNCH_WAIT, NOW - USEC_PER_MINUTE + LAUNCH_SETTLED_USEC },
+        { "deleted: settled, and no find has answered",
+          { DELETED_LAST(LAUNCH_SETTLED_USEC), .maybe = true, .can_find = true }, LAUNCH_FIND, 0 },
+        { "deleted: a final answer changes nothing", { DELETED, .is_final = true, .maybe = true },
+          LAUNCH_WAIT, NOW - USEC_PER_MINUTE + LAUNCH_SETTLED_USEC },
 };
 
 TEST_CASE(test_acts) {
@@ -103,7 +127,8 @@ TEST_CASE(test_acts) {
                 LaunchAct act = launch_act(&rows[i].f, &at);
 
                 if (act != rows[i].act || (act == LAUNCH_WAIT && at != rows[i].at_usec))
-                        fail_msg("%s: %s until %" PRIu64 ", expected %s until %" PRIu64, rows[i].what, act_names[act], at,
+                        fail_msg("%s: %s until %" PRIu64 ", expected %s until %" PRIu64, rows[i].what,
+                                 act_names[act], at,
                                  act_names[rows[i].act], rows[i].at_usec);
                 seen[act] = true;
         }
@@ -146,7 +171,8 @@ static void check(const LaunchFacts *f) {
 
 TEST_CASE(test_every_combination) {
         static const usec_t since[] = { 0, LAUNCH_ASKED_USEC - 1, LAUNCH_ASKED_USEC, LAUNCH_ASKED_USEC + 1 };
-        static const usec_t last[] = { 0, LAUNCH_NAMED_USEC - 1, LAUNCH_NAMED_USEC, LAUNCH_SETTLED_USEC - 1, LAUNCH_SETTLED_USEC };
+        static const usec_t last[] = { 0, LAUNCH_NAMED_USEC - 1, LAUNCH_NAMED_USEC, LAUNCH_SETTLED_USEC - 1,
+                                       LAUNCH_SETTLED_USEC };
         static const usec_t again[] = { 0, NOW - 1, NOW, NOW + 1, NOW + USEC_PER_HOUR };
         static const usec_t looked[] = { 0, NOW - SECOND, NOW };
         const size_t times = ELEMENTSOF(since) * ELEMENTSOF(last) * ELEMENTSOF(again) * ELEMENTSOF(looked);
@@ -177,7 +203,8 @@ TEST_CASE(test_every_combination) {
 }
 
 int main(void) {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_acts), cmocka_unit_test(test_every_combination) };
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_acts),
+                                                   cmocka_unit_test(test_every_combination) };
 
         return cmocka_run_group_tests_name("launch-rule", tests, NULL, NULL);
 }
