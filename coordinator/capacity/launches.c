@@ -642,7 +642,7 @@ static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const ch
 /* -- a claim with a machine ----------------------------------------------------------------------------- */
 
 static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *key) {
-        ObjectWrite w = { .what = "write the status of",
+        ObjectWrite w = { .what = "write the launch of",
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
                           .state = claim->object.meta.resource_version,
                           .reconcile_key = key };
