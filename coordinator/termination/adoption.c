@@ -711,19 +711,21 @@ static void report_node(const Adoption *a, const KubeNode *n, Wakeups *w) {
         const char *name = n->object.meta.name, *lacks = NULL;
         usec_t due = act == ADOPTION_KEEP ? interruption_due(a->context->config, n, claim).at_usec : USEC_INFINITY,
                wall = loop_wall(a->context->env->loop);
-        _cleanup_free_ char *key = strf("node/%s", name), *to_create = NULL;
+        const char *pool_name = pool ? pool->object.meta.name : claim ? claim->node_pool : NULL;
+        _cleanup_free_ char *key = strf("node/%s", name), *pool_key = strf("pool/%s", strempty(pool_name)), *to_create = NULL;
 
         if (act == ADOPTION_RELEASE)
                 lacks = release_is_unfinished(a->release, n, claim) ? "release" : NULL;
         else if (act != ADOPTION_NOTHING)
                 lacks = adoption_lacks(a, n, claim, pool);
-        if (!key || is_heard_alone(n, claim, match) || (!lacks && due == USEC_INFINITY))
+        if (!key || !pool_key || is_heard_alone(n, claim, match) || (!lacks && due == USEC_INFINITY))
                 return;
         if (act == ADOPTION_ADOPT)
                 to_create = claim_name(pool->object.meta.name, kube_node_machine_id(n), n->object.meta.uid);
         wakeups_unfinished(w, "adoption of node", name, lacks ?: "deletion for a notice",
                            usec_add(OBJECT_WRITES_WAKEUP_USEC, lacks ? 0 : usec_sub(due, wall)));
         wakeups_key(w, a->queue, key);
+        wakeups_key(w, a->queue, pool_key); /* which marks the nodes of a pool that has changed */
         wakeups_await(w, object_writes_are_under_way(a->writes, &kube_node_kind, NULL, name));
         wakeups_await(w, object_writes_are_under_way(a->writes, &kube_node_claim_kind, NULL,
                                                      claim ? claim->object.meta.name : strempty(to_create)));
