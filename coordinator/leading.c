@@ -188,6 +188,12 @@ static bool on_is_repaired(const char *node_uid, void *userdata) {
         return repairs_has_deleted(l->repairs, node_uid);
 }
 
+static bool on_keeps_claim(const KubeNodeClaim *claim, void *userdata) {
+        const Leading *l = userdata;
+
+        return successors_keep(l->successors, claim);
+}
+
 static int hear_queue(Leading *l) {
         return queue_worker_new(&(QueueWorkerOptions){ .env = l->env,
                                                        .config = l->o.config,
@@ -244,6 +250,7 @@ static int make_rooms(Leading *l) {
                 .moved = on_moved,
                 .returns_of = on_returns_of,
                 .is_repaired = on_is_repaired,
+                .keeps_claim = on_keeps_claim,
                 .userdata = l,
                 .rate = &l->o.pace->terminations,
                 .progress = &l->o.pace->progress,

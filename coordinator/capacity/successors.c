@@ -88,7 +88,7 @@ static const KubeNodePool *pool_that_replaces(const Successors *s, const KubeNod
                        : NULL;
 }
 
-/* status.successor. */
+/* status.successor. name: NULL: none any more. */
 static void write_successor(Successors *s, const KubeNodeClaim *claim, const char *name, bool made, const char *key) {
         ObjectWrite w = { .what = made ? "note that it was made, the successor of" : "note the successor of",
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
@@ -100,10 +100,13 @@ static void write_successor(Successors *s, const KubeNodeClaim *claim, const cha
         _cleanup_free_ char *body = NULL;
 
         if (json) {
-                json_open_object(json, "successor");
-                json_add_string(json, "claim", name);
-                json_add_bool(json, "made", made);
-                json_close_object(json);
+                if (name) {
+                        json_open_object(json, "successor");
+                        json_add_string(json, "claim", name);
+                        json_add_bool(json, "made", made);
+                        json_close_object(json);
+                } else
+                        json_add_null(json, "successor");
                 body = status_patch_close(json);
         }
         if (!body)
@@ -155,21 +158,30 @@ static void see_wished(Successors *s, const KubeNodeClaim *claim, const char *ke
                 (void) work_queue_add_at(s->queue, key, usec_add(loop_now(s->context->env->loop), USEC_PER_SEC));
 }
 
-void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key) {
+bool successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key) {
         _cleanup_free_ char *name = NULL;
         const char *replaced;
         int64_t attempt;
 
         if (claim->successor || kube_node_claim_is_standalone(claim) || !pool_that_replaces(s, claim))
-                return;
+                return true;
         replaced = next_of(claim, &attempt);
         if (attempt > SUCCESSOR_ATTEMPTS_MAX)
-                return;
+                return true;
         name = successor_claim_name(replaced, attempt);
         if (name)
                 write_successor(s, claim, name, false, key);
         else
                 (void) work_queue_retry(s->queue, key);
+        return false;
+}
+
+/* The node was to be repaired, and is well before anybody has deleted it. */
+static void withdraw_wish(Successors *s, const KubeNodeClaim *claim, const char *key) {
+        const KubeNode *n = claim->node_name ? cluster_view_node(s->context->view, claim->node_name) : NULL;
+
+        if (n && n->object.meta.deletion_usec == 0 && kube_node_is_ready(n))
+                write_successor(s, claim, NULL, false, key);
 }
 
 /* A new machine that goes before its node takes pods is followed by the next attempt, whatever it goes for; but not one that was
@@ -187,10 +199,21 @@ static bool has_successor(const Successors *s, const KubeNodeClaim *claim) {
 }
 
 void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key) {
-        if (claim->successor && !claim->successor_is_made)
+        if (claim->successor && !claim->successor_is_made && claim->object.meta.deletion_usec == 0)
+                withdraw_wish(s, claim, key);
+        else if (claim->successor && !claim->successor_is_made)
                 see_wished(s, claim, key);
         else if (!claim->successor && has_successor(s, claim))
-                successors_wish(s, claim, key);
+                (void) successors_wish(s, claim, key);
+}
+
+bool successors_keep(const Successors *s, const KubeNodeClaim *claim) {
+        int64_t attempt;
+
+        if (claim->successor_is_made || kube_node_claim_is_standalone(claim) || !pool_that_replaces(s, claim))
+                return false;
+        (void) next_of(claim, &attempt);
+        return claim->successor || (has_successor(s, claim) && attempt <= SUCCESSOR_ATTEMPTS_MAX);
 }
 
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim) {
@@ -216,12 +239,12 @@ void successors_next_wakeup(const Successors *s, Wakeups *w) {
         for (HashmapIterator it = {}; cluster_view_iterate_claims(s->context->view, &it, &claim);) {
                 _cleanup_free_ char *key = NULL;
 
-                if (!claim->successor || claim->successor_is_made || !pool_that_replaces(s, claim))
+                if (claim->object.meta.deletion_usec == 0 || !successors_keep(s, claim))
                         continue;
                 key = strf("claim/%s", claim->object.meta.name);
                 wakeups_unfinished(w, "successor", claim->object.meta.name, "not made yet", OBJECT_WRITES_WAKEUP_USEC);
                 wakeups_key(w, s->queue, key);
                 wakeups_await(w, object_writes_are_under_way(s->context->writes, &kube_node_claim_kind, NULL, claim->object.meta.name) ||
-                                     object_writes_are_under_way(s->context->writes, &kube_node_claim_kind, NULL, claim->successor));
+                                     (claim->successor && object_writes_are_under_way(s->context->writes, &kube_node_claim_kind, NULL, claim->successor)));
         }
 }

@@ -33,8 +33,13 @@ char *successor_claim_body(const KubeNodePool *pool, const char *name, const cha
 
 /* A claim that is in view, whatever it is: it gets its successor where it is to have one. */
 void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key);
-/* The node of that claim is about to be deleted to be repaired: its pool says whether it gets a successor. */
-void successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key);
+/* Asks for a successor of a claim whose node is about to be deleted to be repaired. Returns true if the claim
+ * names its successor, or gets none: the node may be deleted. The successor is made once the claim is being
+ * deleted. */
+bool successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key);
+/* Returns true if the claim must keep its finalizer: its successor is not made yet, and nothing but the claim
+ * says that it is to be. */
+bool successors_keep(const Successors *s, const KubeNodeClaim *claim);
 /* Returns true once the end of a new claim that is being deleted need not wait any longer: the claim of the
  * next attempt was made, or none is to be made, or none could be made for a minute. */
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim);

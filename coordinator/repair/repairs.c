@@ -363,13 +363,16 @@ void repairs_note_begun(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
         tell_repair(r, n, pool, v);
 }
 
-/* Where its pool says so. */
-static void wish_successor(Repairs *r, const KubeNode *n) {
+/* Returns true if the claim names the successor of the node, or gets none. Nothing but the claim would say after the deletion
+ * that there is to be one. */
+static bool successor_is_noted(Repairs *r, const KubeNode *n) {
         const KubeNodeClaim *claim = cluster_view_claim_of_node(r->context->view, n);
         _cleanup_free_ char *key = claim ? strf("claim/%s", claim->object.meta.name) : NULL;
 
-        if (key)
-                successors_wish(r->successors, claim, key);
+        if (!claim || (key && successors_wish(r->successors, claim, key)))
+                return true;
+        mark_repairs(r, usec_add(repairs_now(r), USEC_PER_SEC));
+        return false;
 }
 
 static void repair_node(Repairs *r, RepairCase *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
@@ -383,6 +386,8 @@ static void repair_node(Repairs *r, RepairCase *c, const KubeNode *n, const Kube
 
         int k;
 
+        if (!successor_is_noted(r, n))
+                return;
         /* A deletion that was not answered is sent again in its place. */
         k = repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, repairs_now(r));
         if (!key || (k < 0 && k != -EEXIST)) {
@@ -394,7 +399,6 @@ static void repair_node(Repairs *r, RepairCase *c, const KubeNode *n, const Kube
                         repair_brake_cancel(r->brake, n->object.meta.uid);
                 return;
         }
-        wish_successor(r, n);
         c->not_before_usec = usec_add(repairs_now(r), SENT_USEC);
         if (k >= 0 && !c->refused)
                 repairs_note_begun(r, n, pool, v);

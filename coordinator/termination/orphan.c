@@ -261,6 +261,10 @@ static void finish(Orphan *x, const KubeNodeClaim *claim, const char *why) {
                         log_info(o->env->log, "NodeClaim %s has no Node, and %s: deleting it", name, why);
                 return;
         }
+        if (o->context->keeps_claim(claim, o->context->userdata)) {
+                (void) work_queue_add_at(o->queue, x->key, usec_add(loop_now(o->env->loop), USEC_PER_SEC));
+                return;
+        }
         log_event(o->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
                   LOG_FIELDS({ "NODECLAIM", name }, { "PROVIDER_ID", claim->provider_id }),
                   "NodeClaim %s has no Node, and %s: removing its finalizer", name, why);

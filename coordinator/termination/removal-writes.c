@@ -90,12 +90,12 @@ static bool last_word_is_told(const RemovalWrites *w, const KubeNodeClaim *claim
         return false;
 }
 
-/* Only this claim says that the one named in status.successor is vesper's own, and what that machine is to
- * be like. */
+/* Only this claim says that it is to have a successor, that the one named in status.successor is vesper's own,
+ * and what that machine is to be like. */
 static bool successor_is_awaited(const RemovalWrites *w, const KubeNodeClaim *claim) {
         usec_t now = loop_now(w->context->env->loop);
 
-        if (!claim->successor || claim->successor_is_made ||
+        if (!w->context->keeps_claim(claim, w->context->userdata) ||
             now >= usec_add(w->finishing_usec, SUCCESSOR_USEC))
                 return false;
         w->context->requeue(w->node, usec_add(now, USEC_PER_SEC), w->context->userdata);
@@ -103,13 +103,16 @@ static bool successor_is_awaited(const RemovalWrites *w, const KubeNodeClaim *cl
 }
 
 bool removal_writes_finish(RemovalWrites *w, const KubeNode *n, const KubeNodeClaim *claim, const ClaimStatus *status, KubeRank rank) {
-        bool node_is_off = true;
+        bool node_is_off = true, is_awaited;
 
         /* Its deletion is still to be seen. If the Node has left before that, etcd was restored from a backup, and orphan.c
          * has the claim. */
         if (claim && claim->object.meta.deletion_usec == 0)
                 return !n;
-        if (claim && !successor_is_awaited(w, claim))
+        is_awaited = claim && successor_is_awaited(w, claim);
+        if (is_awaited && !claim->successor)
+                return false; /* the notice on the Node says that there is to be one */
+        if (claim && !is_awaited)
                 (void) finalize(w, &claim->object, rank);
         if (n)
                 node_is_off = finalize(w, &n->object, rank);

@@ -42,6 +42,8 @@ typedef struct TerminationContext {
         PodReturns *(*returns_of)(const char *node, void *userdata);
         /* Returns true if this leader deleted the Node to repair it. */
         bool (*is_repaired)(const char *node_uid, void *userdata);
+        /* Returns true if a claim that is being deleted has to keep its finalizer for what is still to be made by it. */
+        bool (*keeps_claim)(const KubeNodeClaim *claim, void *userdata);
         void *userdata;
         struct TokenBucket *rate;       /* node terminations: [Provider] TerminationsPerMinute= */
         struct TokenBucket *progress;   /* writes of pods left, over all claims and nodes */
