@@ -120,6 +120,8 @@ int fake_load(FakeCluster *c, const cJSON *list);
  * hostname and pool (NULL: none: vesper.sh/pool). */
 void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance,
                    const char *pool);
+/* Returns the object that fake_add_node() puts, for fake_put(). */
+cJSON *fake_make_node(FakeCluster *c, const char *name, const char *zone, const char *instance, const char *pool);
 
 typedef struct FakePod {
         const char *ns; /* NULL: "default" */

@@ -129,8 +129,7 @@ int fake_load(FakeCluster *c, const cJSON *list) {
 
 /* -- makers -------------------------------------------------------------------------------------------- */
 
-void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance,
-                   const char *pool) {
+cJSON *fake_make_node(FakeCluster *c, const char *name, const char *zone, const char *instance, const char *pool) {
         const char *in = zone ? zone : "us-east-1a";
         cJSON *node = fj_parse("{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s',"
                                "'topology.kubernetes.io/zone':'%s'}},'spec':{},"
@@ -148,7 +147,12 @@ void fake_add_node(FakeCluster *c, const char *name, const char *zone, const cha
                 fj_set_string(fj_object(fj_object(node, "metadata"), "labels"), "vesper.sh/pool", pool);
         fake_set_condition(c->store, fj_object(node, "status"), "Ready", "True", "KubeletReady",
                            "kubelet is posting ready status");
-        fake_put(c, FAKE_NODES, node);
+        return node;
+}
+
+void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance,
+                   const char *pool) {
+        fake_put(c, FAKE_NODES, fake_make_node(c, name, zone, instance, pool));
 }
 
 static void set_owner(FakeCluster *c, cJSON *pod, const char *ns, const FakePod *p) {

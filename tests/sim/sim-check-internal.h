@@ -80,6 +80,9 @@ struct SimCheck {
         FakeContainerWatch containers;
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
+        Hashmap *tokens;     /* SimToken, by op id of a launch */
+        Hashmap *successions; /* SimSuccession, by name of the NodeClaim that is replaced */
+        usec_t pool_changed_usec; /* when the pool was deleted, or said anything but Replace, last; 0: never */
         struct SimObserver *observer; /* sim-seen.h */
         usec_t restored_usec; /* when etcd was restored last; 0: never */
         usec_t kept_usec;    /* when coordinators are looked at next for what they keep */
@@ -151,6 +154,11 @@ unsigned sim_check_nodes_of(SimCheck *c, const SimMachine *m);
 void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_leaders(SimCheck *c);
 void sim_check_answered(SimCheck *c, unsigned status);
+/* sim-check-launches.c: in worlds with machines to launch. */
+void sim_check_launches_changed(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
+bool sim_check_is_new_claim(const cJSON *claim); /* its machine has not become a node that takes pods */
+void sim_check_launches_rest(SimCheck *c);
+void sim_check_launches_free(SimCheck *c);
 /* sim-check-time.c */
 /* Its Node tells of an end for good of this boot of its machine, and no person has overruled it. */
 bool sim_check_is_announced(SimCheck *c, size_t i);

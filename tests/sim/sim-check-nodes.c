@@ -111,6 +111,8 @@ static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
         size_t i = m ? sim_check_index(c, m) : 0;
         const cJSON *node = m ? sim_world_node(c->world, i) : NULL;
 
+        if (sim_check_is_new_claim(claim))
+                return;
         if (m && c->world->queue && sim_queue_calls_for_end(c->world->queue, i))
                 return;
         if (m && !c->world->options.leave_interrupted &&

@@ -349,6 +349,8 @@ static void check_pool(SimCheck *c) {
 
 bool sim_check_quiet(SimCheck *c, uint64_t requests_max) {
         check_pool(c);
+        if (c->world->stock)
+                sim_check_launches_rest(c);
         for (size_t i = 0; i < c->world->n_machines; i++)
                 check_rest(c, i);
         if (c->n_requests > requests_max)

@@ -40,6 +40,8 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->opted = map_new();
         c->ended = map_new();
         c->adopted = map_new();
+        c->tokens = map_new();
+        c->successions = map_new();
         c->containers = (FakeContainerWatch){ .on_ended = on_ended, .userdata = c };
         fake_cluster_watch_containers(w->cluster, &c->containers);
         c->observer = sim_observer_new(c);
@@ -74,6 +76,7 @@ SimCheck *sim_check_free(SimCheck *c) {
         hashmap_free_with(c->opted, mfree);
         hashmap_free_with(c->ended, mfree);
         hashmap_free_with(c->adopted, mfree);
+        sim_check_launches_free(c);
         free(c->violation);
         return mfree(c);
 }
@@ -257,6 +260,8 @@ static void on_change(const FakeChange *change, void *userdata) {
 
         trace_change(c, change);
         sim_observer_changed(c->observer, change);
+        if (c->world->stock)
+                sim_check_launches_changed(c, change, old, new);
         if (changes_budgets(change, old, new))
                 c->lost_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) {

@@ -83,6 +83,10 @@
  *               own modules report (wakeup.h)
  *   seen        (sim-seen.h) conditions, status, annotations, metrics, Events, and the lines of vesperctl status and explain agree with
  *               the world: counts, times, reasons, and the object that each names
+ *   launch      (sim-check-launches.c) a machine is launched only for a claim that carries the token of the request already and is
+ *               in the place of one whose end the cloud has announced, or that is repaired, in a pool that says Replace; one claim
+ *               has one token; no two machines live in the place of one; when all is over each launched machine is one claim's, or
+ *               ended, and each machine that the pool had to replace has a successor, where the cloud had one to give
  *   run         the world itself: time that stands still
  *
  * That all comes to its end within a bound once nothing goes wrong any more is sim-plan's.
@@ -92,6 +96,7 @@
  *
  *      sim-check         the store's changes, and who caused them
  *      sim-check-pods    sim-check-nodes    sim-check-calls (requests, Lease, cloud)    sim-check-time    sim-check-asleep
+ *      sim-check-launches
  */
 
 #include "http-transport.h"
@@ -139,6 +144,10 @@ void sim_check_handle_ec2(HttpExchange *x, void *world);
 void sim_check_exec_ends(SimCheck *c, const SimProcess *p, const SimMachine *m);
 void sim_check_exec_accepted(SimCheck *c, const SimProcess *p, const SimMachine *m, bool says_end);
 void sim_check_exec_saw_end(SimCheck *c, const SimProcess *p, const SimMachine *m, bool clean);
+/* The command is called with "launch", and has carried that out (sim-stock.h). A person deletes this claim. */
+void sim_check_launch_sent(SimCheck *c, const SimProcess *p, const cJSON *input);
+void sim_check_launched(SimCheck *c, const SimOrder *o);
+void sim_check_claim_unwanted(SimCheck *c, const cJSON *claim);
 /* status: of the request of this step, as it was answered; 0: there was none. */
 void sim_check_after_step(SimCheck *c, unsigned status);
 /* Called after a step of the process. Checks at most once a second that the process has something that wakes

@@ -5,6 +5,7 @@
 
 #include "hashmap.h"
 #include "sim-check.h"
+#include "sim-stock.h"
 
 /* Beside the way to the machines, which is as long as that to any cloud. */
 #define RUN_MIN_USEC (5 * USEC_PER_MSEC)
@@ -33,6 +34,23 @@ typedef enum Fate {
         FATE_DONE_KILLED,
 } Fate;
 
+typedef enum Operation {
+        DESCRIBE,
+        TERMINATE,
+        LIST,
+        LAUNCH,
+        FIND,
+        _OPERATION_MAX,
+} Operation;
+
+static const struct {
+        const char *name;
+        bool has_op_id, has_machine;
+} operations[_OPERATION_MAX] = {
+        [DESCRIBE] = { "describe", false, true }, [TERMINATE] = { "terminate", true, true }, [LIST] = { "list", false, false },
+        [LAUNCH] = { "launch", true, false },     [FIND] = { "find", true, false },
+};
+
 typedef struct Runner {
         ChildRunner base;
         SimLife *life;
@@ -44,8 +62,9 @@ typedef struct Run {
         SimProcess *process;
         SimMachine *machine; /* NULL: its inventory has none of that name, or another */
         SimLife *life;       /* NULL: who started it was killed */
-        bool terminate, clean;
-        bool list;
+        Operation operation;
+        cJSON *input;
+        bool clean;
         Fate fate;
         uint64_t draw;
         Timer *act;  /* the world's */
@@ -62,6 +81,7 @@ static Run *run_free(Run *r) {
         list_remove(&r->process->world->exec_runs, &r->runs);
         timer_free(r->act);
         timer_free(r->tell);
+        cJSON_Delete(r->input);
         free(r->output);
         return mfree(r);
 }
@@ -124,19 +144,56 @@ static void fail(Run *r, int exit_status, const char *errors) {
         r->errors = errors;
 }
 
-/* After its work, if any. */
-static void answer(Run *r) {
-        switch (r->fate) {
-        case FATE_GOOD:
-                if (r->list)
-                        r->output = text("{\"error\":{\"code\":\"unsupported\"}}");
-                else if (!r->machine)
-                        r->output =
-                                text("{\"error\":{\"code\":\"invalid\",\"message\":\"No such machine\"}}");
-                else if (r->terminate)
+/* Returns true if a launch that is not carried out says so: none that may have been is answered like that. */
+static bool answer_capacity(Run *r) {
+        if (r->operation == LAUNCH && r->fate == FATE_UNKNOWN)
+                r->output = text("{\"launch\":\"unknown\"}");
+        else if (r->operation == LAUNCH && r->fate == FATE_DONE_TRY_AGAIN)
+                fail(r, 1, "cannot reach the rack\n");
+        else if (r->operation == FIND && r->fate == FATE_UNKNOWN)
+                r->output = text("{\"error\":\"One zone does not answer\",\"providerID\":null}");
+        else
+                return false;
+        return true;
+}
+
+static void answer_good(Run *r) {
+        SimWorld *w = r->process->world;
+
+        switch (r->operation) {
+        case LIST:
+                r->output = text("{\"error\":{\"code\":\"unsupported\"}}");
+                return;
+        case FIND:
+                if (w->options.no_find)
+                        fail(r, 64, "no such operation\n");
+                else
+                        r->output = sim_stock_find(w->stock, r->input);
+                return;
+        case LAUNCH: /* sim_stock_launch() has answered */
+                return;
+        case DESCRIBE:
+        case TERMINATE:
+                if (!r->machine)
+                        r->output = text("{\"error\":{\"code\":\"invalid\",\"message\":\"No such machine\"}}");
+                else if (r->operation == TERMINATE)
                         answer_terminated(r);
                 else
                         answer_described(r);
+                return;
+        case _OPERATION_MAX:
+                break;
+        }
+        assert(false && "a run without operation");
+}
+
+/* After its work, if any. */
+static void answer(Run *r) {
+        if (answer_capacity(r))
+                return;
+        switch (r->fate) {
+        case FATE_GOOD:
+                answer_good(r);
                 return;
         case FATE_TRY_AGAIN:
         case FATE_DONE_TRY_AGAIN:
@@ -157,9 +214,9 @@ static void answer(Run *r) {
                 r->error = r->draw % 2 ? -EAGAIN : -ENOENT;
                 return;
         case FATE_UNKNOWN:
-                r->output = text(r->terminate  ? "{}"
-                                 : r->draw % 2 ? "{\"state\":\"unknown\"}"
-                                               : "{\"state\":\"unknown\",\"retryAfter\":2}");
+                r->output = text(r->operation == TERMINATE ? "{}"
+                                 : r->draw % 2             ? "{\"state\":\"unknown\"}"
+                                                           : "{\"state\":\"unknown\",\"retryAfter\":2}");
                 return;
         case FATE_BLIND:
         case FATE_DONE_GARBLED:
@@ -178,14 +235,30 @@ static void answer(Run *r) {
 /* -- a run ---------------------------------------------------------------------------------- */
 
 static bool works(const Run *r) {
-        return r->machine && r->terminate && (r->fate == FATE_GOOD || r->fate >= FATE_DONE_HANGS);
+        return (r->operation == LAUNCH || (r->machine && r->operation == TERMINATE)) &&
+               (r->fate == FATE_GOOD || r->fate >= FATE_DONE_HANGS);
+}
+
+static void work(Run *r) {
+        SimWorld *w = r->process->world;
+        char *output;
+
+        if (r->operation == TERMINATE) {
+                sim_check_exec_ends(w->check, r->process, r->machine);
+                return;
+        }
+        output = sim_stock_launch(w->stock, r->input);
+        if (r->fate == FATE_GOOD)
+                r->output = output;
+        else
+                free(output);
 }
 
 static void on_act(Timer *t, void *userdata) {
         Run *r = userdata;
 
         if (works(r))
-                sim_check_exec_ends(r->process->world->check, r->process, r->machine);
+                work(r);
         answer(r);
         if (!r->life)
                 run_free(r);
@@ -291,22 +364,30 @@ static void draw_fate(Run *r, const ChildRequest *q, const char *node) {
 
 /* -- the request ---------------------------------------------------------------------------- */
 
+static Operation operation_of(const ChildRequest *q) {
+        Operation o = DESCRIBE;
+
+        while (o < _OPERATION_MAX && !streq_ptr(q->argv[1], operations[o].name))
+                o++;
+        return o;
+}
+
 /* As cloud-exec.h has it. NULL, or what is wrong. */
 static const char *wrong_with(const ChildRequest *q, const cJSON *input) {
         const char *pool = fj_string(input, "pool", NULL);
-        bool terminate = streq_ptr(q->argv[1], "terminate"), list = streq_ptr(q->argv[1], "list");
+        Operation o = operation_of(q);
 
         if (!streq(q->argv[0], SIM_EXEC_COMMAND) || !q->argv[1] || q->argv[2])
                 return "is run with other arguments";
-        if (!terminate && !list && !streq(q->argv[1], "describe"))
+        if (o == _OPERATION_MAX)
                 return "is run for an unknown operation";
         if (fj_int(input, 0, "version", NULL) != 1 || !streq_ptr(fj_string(input, "op", NULL), q->argv[1]))
                 return "is asked in another version, or for another operation";
-        if (terminate != !!fj_string(input, "opId", NULL))
+        if (operations[o].has_op_id != !!fj_string(input, "opId", NULL))
                 return "is asked with the wrong opId";
-        if (pool && !(terminate && streq(pool, SIM_POOL)))
+        if (pool && !(operations[o].has_op_id && streq(pool, SIM_POOL)))
                 return "is asked with the wrong pool";
-        return list == !!fj_string(input, "providerID", NULL) ? "is asked about no machine, or lists one" : NULL;
+        return operations[o].has_machine != !!fj_string(input, "providerID", NULL) ? "is asked about no machine, or about one too many" : NULL;
 }
 
 /* By its Node's name, as the inventory has it; of a Node that was never seen, by the id that has that name.
@@ -323,7 +404,7 @@ static int start(ChildRunner *runner, const ChildRequest *q, child_done_t done, 
                  Child **ret) {
         SimLife *life = CONTAINER_OF(runner, Runner, base)->life;
         SimWorld *w = life->process->world;
-        _cleanup_cjson_ cJSON *input = cJSON_ParseWithLength(q->input, q->input_size);
+        cJSON *input = cJSON_ParseWithLength(q->input, q->input_size);
         const char *wrong = wrong_with(q, input);
         Run *r = MUST(new0(Run, 1));
         int k;
@@ -334,8 +415,8 @@ static int start(ChildRunner *runner, const ChildRequest *q, child_done_t done, 
                     .process = life->process,
                     .life = life,
                     .machine = find_machine(w, input),
-                    .terminate = streq_ptr(q->argv[1], "terminate"),
-                    .list = streq_ptr(q->argv[1], "list"),
+                    .operation = operation_of(q),
+                    .input = input,
                     .done = done,
                     .userdata = userdata };
         list_append(&w->exec_runs, &r->runs);
@@ -343,11 +424,15 @@ static int start(ChildRunner *runner, const ChildRequest *q, child_done_t done, 
         assert(k >= 0);
         k = timer_new(life->loop, "sim-exec-told", on_tell, r, &r->tell);
         assert(k >= 0);
-        if (r->list) { /* which it does not know, and nothing befalls */
+        if (r->operation == LAUNCH)
+                sim_check_launch_sent(w->check, life->process, input);
+        if (r->operation == TERMINATE && w->stock && (!r->machine || sim_stock_has(w->stock, r->machine)))
+                sim_check_fail(w->check, "%s ends a machine that nobody has launched", life->process->name);
+        if (r->operation == LIST) { /* which it does not know, and nothing befalls */
                 timer_arm_in(r->act, RUN_MIN_USEC);
                 timer_arm_in(r->tell, q->timeout_usec);
         } else
-                draw_fate(r, q, r->machine ? r->machine->node : "-");
+                draw_fate(r, q, r->machine ? r->machine->node : operations[r->operation].has_machine ? "-" : strempty(fj_string(input, "opId", NULL)));
         *ret = &r->base;
         return 0;
 }

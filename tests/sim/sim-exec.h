@@ -7,7 +7,8 @@
  * fails, in the windows of SIM_FAULT_CLOUD and SIM_FAULT_PARTITION_CLOUD and with the troubles of the fake
  * EC2, in ways of its own: killed when its time is up, with or without having done its work; exit 75;
  * failure; no answer of the protocol; errors; {} for what it has not done; "unknown". What it says of a
- * machine is true, though: "gone" is final.
+ * machine is true, though: "gone" is final. In worlds with machines to launch (sim-stock.h) it has the operations launch and
+ * find, too.
  *
  * A child outlives a coordinator that is killed: what it was about to do may still happen.
  */

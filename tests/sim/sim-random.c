@@ -6,7 +6,8 @@
  * and on.
  *
  * sim-random --reboots --seeds ..., --reboots --seed N [--trace]: the same with the worlds of sim-reboots.h; --events: with those
- * of sim-events.h; --notices: with those of sim-notices.h; --queue: with those of sim-queues.h; --repairs: with those of sim-repairs.h.
+ * of sim-events.h; --notices: with those of sim-notices.h; --queue: with those of sim-queues.h; --repairs: with those of sim-repairs.h;
+ * --launches: with those of sim-launches.h.
  *
  * sim-random --seed N [--keep 3,7,9] [--nodes N ...] [--trace] [--show]: plays one life again, or shows it.
  */
@@ -20,6 +21,7 @@
 #include "hashmap.h"
 #include "parse-util.h"
 #include "sim-events.h"
+#include "sim-launches.h"
 #include "sim-notices.h"
 #include "sim-plan.h"
 #include "sim-queues.h"
@@ -38,7 +40,8 @@ static const Kind kinds[] = { { "--reboots", sim_reboots_play },
                               { "--events", sim_events_play },
                               { "--notices", sim_notices_play },
                               { "--queue", sim_queues_play },
-                              { "--repairs", sim_repairs_play } };
+                              { "--repairs", sim_repairs_play },
+                              { "--launches", sim_launches_play } };
 
 typedef struct Run {
         uint64_t from, count, stride, hash, n_seeds, n_failed, n_steps, n_requests, n_evictions;
@@ -153,8 +156,8 @@ static int usage(const char *why, const char *what) {
                 "%s%s\nusage: sim-random --seeds FROM COUNT [--stride N] [--go-on]\n"
                 "       sim-random --seed N [--keep 3,7,9] [--nodes N] [--pods N] ... [--trace] [--show] "
                 "[--shrink]\n"
-                "       sim-random --reboots|--events|--notices|--queue|--repairs --seeds FROM COUNT [--stride N] [--go-on]\n"
-                "       sim-random --reboots|--events|--notices|--queue|--repairs --seed N [--trace]\n",
+                "       sim-random --reboots|--events|--notices|--queue|--repairs|--launches --seeds FROM COUNT [--stride N] [--go-on]\n"
+                "       sim-random --reboots|--events|--notices|--queue|--repairs|--launches --seed N [--trace]\n",
                 why, what);
         return 2;
 }

@@ -33,7 +33,8 @@ static const Row rows[] = {
           "AdminRequested NodeRepair MaintenanceWindow NodeShutdown VesperAgent VesperCoordinator" },
         { FAKE_NODES, "GracefulNodeShutdownInProgress", "NodeShutdown DrainCompleted" },
         { FAKE_NODES, "vesper.sh/TerminationBlocked", ANY },
-        { FAKE_NODECLAIMS, "Launched", "Adopted" },
+        { FAKE_NODECLAIMS, "Launched", "Adopted Launching Launched" },
+        { FAKE_NODECLAIMS, "LaunchFailing", "NotLaunched Accepted Launched" },
         { FAKE_NODECLAIMS, "Registered", "Adopted" },
         { FAKE_NODECLAIMS, "Initialized", "NodeReady NodeNotReady" },
         { FAKE_NODECLAIMS, "Drained", "Drained Draining" },
@@ -244,7 +245,7 @@ static void look_at_claim(SimObserver *o, const cJSON *claim) {
                 compare_pods_left(o, "the claim's status", node,
                                   fj_int(claim, -1, "status", "podsLeft", NULL));
         if (!sim_check_is_deleting(claim) && !sim_check_is_deleting(object))
-                compare(o, claim, "status.phase (1: Adopted)", streq(phase, "Adopted"), 1);
+                compare(o, claim, "status.phase (1: Adopted)", streq(phase, "Adopted"), !sim_check_is_new_claim(claim));
 }
 
 static bool is_held(const cJSON *object) {
@@ -281,7 +282,7 @@ static void look_at_pool(SimObserver *o, const cJSON *pool) {
         FAKE_FOREACH (claim, o->check->world->cluster, FAKE_NODECLAIMS, NULL) {
                 if (!streq_ptr(fj_string(claim, "spec", "nodePool", NULL), name))
                         continue;
-                nodes++;
+                nodes += !sim_check_is_new_claim(claim) || fj_get(claim, "status", "nodeName", NULL);
                 removing += sim_check_is_deleting(claim);
                 held += !sim_check_is_deleting(claim) && is_held(claim);
         }

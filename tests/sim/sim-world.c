@@ -12,6 +12,7 @@
 #include "sim-process.h"
 #include "sim-queue.h"
 #include "sim-restore.h"
+#include "sim-stock.h"
 #include "sim-webhook.h"
 
 #define HEARTBEAT_USEC (10 * USEC_PER_SEC)
@@ -350,10 +351,28 @@ bool sim_world_is_outside(const SimWorld *w, size_t machine) {
         return w->options.no_pool || (machine < late && machine + w->options.n_outside >= late);
 }
 
-void sim_world_join(SimWorld *w, size_t machine) {
-        SimMachine *m = &w->machines[machine];
+static void start_daemon(SimWorld *w, const SimMachine *m) {
         _cleanup_free_ char *daemon = MUST(strf("proxy-%s", m->node));
         FakePod pod = { .ns = "kube-system", .name = daemon, .node = m->node, .owner_kind = "DaemonSet", .owner = "proxy" };
+
+        fake_add_pod(w->cluster, &pod);
+}
+
+void sim_world_join_launched(SimWorld *w, size_t machine, const char *zone, const char *taint) {
+        SimMachine *m = &w->machines[machine];
+        cJSON *node = fake_make_node(w->cluster, m->node, zone, NULL, SIM_POOL), *spec = fj_object(node, "spec");
+        _cleanup_free_ char *provider_id = sim_world_provider_id(w, m);
+
+        fj_set_string(spec, "providerID", provider_id);
+        if (taint)
+                cJSON_AddItemToArray(fj_array(spec, "taints"), fj_parse("{'key':'%s','effect':'NoSchedule'}", taint));
+        fake_put(w->cluster, FAKE_NODES, node);
+        set_boot_id(w, m);
+        start_daemon(w, m);
+}
+
+void sim_world_join(SimWorld *w, size_t machine) {
+        SimMachine *m = &w->machines[machine];
 
         fake_add_node(w->cluster, m->node, SIM_ZONE, w->options.exec ? NULL : m->instance,
                       sim_world_is_outside(w, machine) ? NULL : SIM_POOL);
@@ -364,7 +383,7 @@ void sim_world_join(SimWorld *w, size_t machine) {
         if (machine < w->options.standalone && !w->options.no_pool)
                 make_standalone(w, m);
         set_boot_id(w, m);
-        fake_add_pod(w->cluster, &pod);
+        start_daemon(w, m);
 }
 
 static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
@@ -500,6 +519,8 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         w->machines = MUST(new0(SimMachine, w->n_machines));
         for (size_t i = 0; i < w->n_machines; i++)
                 make_machine(w, &w->machines[i], i);
+        if (options->n_stock > 0)
+                w->stock = sim_stock_new(w, w->n_machines - options->n_stock);
         set_repair(w);
         set_disruption(w);
         make_pods(w);
@@ -537,6 +558,7 @@ SimWorld *sim_world_free(SimWorld *w) {
         for (size_t i = 0; i < w->n_processes; i++)
                 sim_process_kill(w->processes[i], USEC_INFINITY);
         sim_exec_forget(w);
+        sim_stock_free(w->stock);
         LIST_FOREACH (l, &w->corpses, SimLife, corpses) {
                 list_remove(&w->corpses, &l->corpses);
                 sim_life_free(l);

@@ -9,6 +9,7 @@
  *      sim-process       an agent or a coordinator: started, killed at any step or write, restarted,
  * rebooted, paused sim-state-store   its disk sim-faults        what goes wrong on the way of a request
  *      sim-exec          the command of provider exec, in some worlds
+ *      sim-stock         the machines that this command can launch
  *      sim-queue         the interruption queue and Auto Scaling, in some worlds
  *      sim-check         what must never happen, seen from outside
  *      sim-trace         what happened
@@ -36,6 +37,7 @@ typedef struct SimProcess SimProcess;
 typedef struct SimCheck SimCheck;
 typedef struct SimRestore SimRestore;
 typedef struct SimAccount SimAccount;
+typedef struct SimOrder SimOrder;
 
 /* A node and its machine, with what only the world knows of them. */
 typedef struct SimMachine {
@@ -61,6 +63,7 @@ typedef struct SimMachine {
         usec_t unmanaged_usec; /* when a person said last that it is none of vesper's, or took that back; 0: never */
         usec_t forced_usec;   /* wall clock: the end that a person has set for its removal; USEC_INFINITY: nobody has */
         usec_t switched_on_usec; /* when it was, its instance having been stopped; 0: never */
+        usec_t replaced_usec; /* when its cloud announced an end for which its pool replaces it, or its kubelet stopped; 0: never */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         usec_t opens_usec;    /* within this from now on a person does so, once; 0: nobody will (sim_world_open_once_read()) */
@@ -112,6 +115,8 @@ typedef struct SimOptions {
         unsigned repair_reboot_sec; /* what shows SIM_ILLNESS for so long is rebooted, and replaced after twice as long if that did not help; 0: no rule says so */
         unsigned outlook;    /* 1: the pool sets spec.disruption so that every node would go; nobody has asked for it, so none does */
         unsigned exec_permille;           /* of that command's runs that go wrong, for a part of the load */
+        unsigned n_stock;          /* the last so many machines are launched by the provider's command (sim-stock.h); 0: it has no such operation */
+        bool no_find;              /* that command does not know the operation find */
         unsigned healthz; /* 1: kubelets serve /healthz to their agents */
 } SimOptions;
 
@@ -139,6 +144,7 @@ struct SimWorld {
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
         struct SimNotices *notices; /* what is announced, in worlds of sim-notices.h; NULL: this is none of them */
+        struct SimStock *stock;     /* machines that the provider's command launches; NULL: it cannot launch */
         struct SimQueue *queue;     /* NULL: nobody hears one */
         struct SimWebhook *webhook; /* NULL: nobody is asked before a deletion */
         SimRestore *restore; /* NULL: none is planned */
@@ -197,6 +203,9 @@ void sim_world_withdraw(SimWorld *w, size_t machine);
 void sim_world_delete_node(SimWorld *w, size_t machine);
 /* One of SimOptions.n_late: its instance has been there from the beginning, and now its Node is. */
 void sim_world_join(SimWorld *w, size_t machine);
+/* The Node of a machine that the provider's command has launched, with its providerID. taint: key of a NoSchedule taint that the
+ * Node has from the beginning; NULL: none. */
+void sim_world_join_launched(SimWorld *w, size_t machine, const char *zone, const char *taint);
 void sim_world_admin_cordon(SimWorld *w, size_t machine);
 void sim_world_admin_uncordon(SimWorld *w, size_t machine);
 /* When its agent reads its Node next, while it drains it, a person un-cordons it, and no watch tells of Nodes before it
