@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random worlds for as long as wanted, in two processes; one line for each range of seeds in a log, from which it goes
 on the next time. A seed that shows a violation is told by a line of its own, and does not stop it. All kinds of worlds
-take turns: a range of the usual ones, then one of sim-random --reboots, --events, --notices, --queue and --repairs, each with its own
-count of seeds.
+take turns: a range of the usual ones, then one of sim-random --reboots, --events, --notices, --queue, --repairs and --launches, each with
+its own count of seeds.
 
     tests/sim/soak.py SIM-RANDOM LOG SECONDS [FROM_SEED]      FROM_SEED: where all of them begin
 """
@@ -16,7 +16,7 @@ import time
 JOBS = 2
 RANGE = 200  # seeds of one line
 # The worlds, and how their lines in the log begin.
-KINDS = (([], ""), *(([f"--{kind}"], f"{kind}, ") for kind in ("reboots", "events", "notices", "queue", "repairs")))
+KINDS = (([], ""), *(([f"--{kind}"], f"{kind}, ") for kind in ("reboots", "events", "notices", "queue", "repairs", "launches")))
 LAST = re.compile(rf"^({'|'.join(label for _, label in KINDS[1:])})?seeds (\d+)\.\.(\d+):", re.MULTILINE)
 PART = re.compile(
     r"(\d+) worlds, (\d+) violations, ([\d.]+) virtual hours, (\d+) steps, (\d+) requests, (\d+) evictions,"

@@ -21,7 +21,7 @@ PROGRAM = """#!/bin/sh
 code=0
 case "$1" in
 --reboots) shift; [ "$2" = 1 ] && { echo "seed 3: things happen: slots: two at once"; code=1; } ;;
---events | --notices | --queue | --repairs) shift ;;
+--events | --notices | --queue | --repairs | --launches) shift ;;
 esac
 [ "$1" = --seeds ] || exit 2
 echo "seeds $2.. by 2: 100 worlds, $code violations, 1.0 virtual hours, 10 steps, 5 requests, 2 evictions, 0.1 s, 1 seeds/s"
@@ -48,9 +48,10 @@ class SoakTest(unittest.TestCase):
         return code, [line.partition(":")[0] for line in soak.read(self.log).splitlines() if "seeds " in line]
 
     def test_turns(self):
-        code, lines = self.soak(7)
+        code, lines = self.soak(8)
         self.assertEqual(lines, ["seeds 1..200", "reboots, seeds 1..200", "events, seeds 1..200", "notices, seeds 1..200",
-                                 "queue, seeds 1..200", "repairs, seeds 1..200", "seeds 201..400"])
+                                 "queue, seeds 1..200", "repairs, seeds 1..200", "launches, seeds 1..200",
+                                 "seeds 201..400"])
         self.assertEqual(code, 1)
         self.assertIn("reboots, seed 3: things happen: slots: two at once\n", soak.read(self.log))
         self.assertIn("reboots, seeds 1..200: 200 worlds, 1 violations, 2.0 virtual hours, 20 steps", soak.read(self.log))
@@ -58,17 +59,17 @@ class SoakTest(unittest.TestCase):
     def test_goes_on(self):
         self.soak(1)
         self.assertEqual(self.soak(1)[1][1:], ["reboots, seeds 1..200"])
-        self.assertEqual(self.soak(4)[1][2:], ["events, seeds 1..200", "notices, seeds 1..200", "queue, seeds 1..200",
-                                              "repairs, seeds 1..200"])
+        self.assertEqual(self.soak(5)[1][2:], ["events, seeds 1..200", "notices, seeds 1..200", "queue, seeds 1..200",
+                                              "repairs, seeds 1..200", "launches, seeds 1..200"])
         code, lines = self.soak(2)
-        self.assertEqual(lines[6:], ["seeds 201..400", "reboots, seeds 201..400"])
+        self.assertEqual(lines[7:], ["seeds 201..400", "reboots, seeds 201..400"])
         self.assertEqual(code, 0)
 
     def test_log_of_one_kind(self):
         with open(self.log, "w", encoding="utf-8") as f:
             f.write("seeds 9001..9200: 200 worlds\n")
-        lines = self.soak(6)[1]
-        self.assertEqual([lines[1], lines[6]], ["reboots, seeds 1..200", "seeds 9201..9400"])
+        lines = self.soak(7)[1]
+        self.assertEqual([lines[1], lines[7]], ["reboots, seeds 1..200", "seeds 9201..9400"])
 
     def test_from_seed(self):
         self.soak(2)
