@@ -434,6 +434,16 @@ static void refuse(Orphans *o, const KubeNodeClaim *claim, const char *reason, c
                 event_record(o->context->recorder, &object, EVENT_WARNING, "NotAdopted", "%s", message);
 }
 
+/* Returns true if the machine was launched for another claim, which names it too: a leader whose view lacked that claim has adopted
+ * the Node by this one. */
+static bool is_launched_for_another(const Orphans *o, const KubeNodeClaim *claim) {
+        const KubeNode *n = cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), NULL);
+        const KubeNodeClaim *other = n ? cluster_view_claim_of_node(o->context->view, n) : NULL;
+
+        return other && other != claim && other->replaces && !claim->replaces && other->object.meta.deletion_usec == 0 &&
+               claim->object.meta.deletion_usec == 0 && streq_ptr(other->provider_id, claim->provider_id);
+}
+
 void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *claim) {
         _cleanup_free_ char *key = strf("claim/%s", name), *message = NULL;
         const char *reason;
@@ -452,6 +462,11 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
         if (reason) {
                 forget(o, name);
                 refuse(o, claim, reason, message, key);
+                return;
+        }
+        if (is_launched_for_another(o, claim)) {
+                forget(o, name);
+                release_claim(o->release, claim, key);
                 return;
         }
         n = node_of_claim(o, claim, &any);

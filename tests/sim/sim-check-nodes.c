@@ -86,6 +86,8 @@ static bool another_has_the_machine(const SimCheck *c, const SimMachine *m, cons
 /* Returns true if the claim says that it was refused (vesper.sh/NotAdopted), and was never adopted or has made way for a pool's claim. Its
  * condition asks people to delete it, and nothing is ended by that. */
 static bool was_refused(const SimCheck *c, const SimMachine *m, const cJSON *claim) {
+        if (c->world->stock && another_has_the_machine(c, m, claim))
+                return true; /* for which it was launched */
         return fake_condition_is(claim, "vesper.sh/NotAdopted", "True") &&
                (was_never_adopted(c, claim) || another_has_the_machine(c, m, claim));
 }
