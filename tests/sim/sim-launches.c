@@ -96,6 +96,18 @@ static void pause_leader(SimWorld *w) {
                 sim_process_pause(p, (5 + draw(w, 60)) * SEC);
 }
 
+/* The other one leads, and hears of nothing that the one before has written last. */
+static void change_deaf_leader(SimWorld *w) {
+        SimProcess *leader = sim_world_leader(w);
+        SimProcess *heir = leader == sim_world_coordinator(w, 0) ? sim_world_coordinator(w, 1) : sim_world_coordinator(w, 0);
+
+        if (!leader || !heir->life)
+                return;
+        sim_trace_add(w->trace, "world", "%s hears nothing", heir->name);
+        fake_api_deafen(fake_cluster_api(w->cluster), heir->user, sim_world_now(w) + (20 + draw(w, 100)) * SEC);
+        sim_process_plan_kill(leader, &(SimKill){ .step = leader->life->n_steps + 1 + draw(w, 200), .restart_usec = (30 + draw(w, 60)) * SEC });
+}
+
 static void disturb_commands(SimWorld *w) {
         usec_t until = sim_world_now(w) + (20 + draw(w, 120)) * SEC;
         unsigned permille = 200 + (unsigned) draw(w, 700);
@@ -145,9 +157,13 @@ static void change_pool(Launches *l) {
 static void disturb(Launches *l) {
         SimWorld *w = l->world;
 
-        switch (draw(w, 20)) {
-        case 0 ... 4:
+        switch (draw(w, 22)) {
+        case 0 ... 3:
                 interrupt(w, draw(w, N_MACHINES));
+                break;
+        case 4: /* a whole zone */
+                for (size_t i = 0; i < N_MACHINES - 1; i++)
+                        interrupt(w, i);
                 break;
         case 5:
                 scale_in(w, draw(w, N_MACHINES));
@@ -175,6 +191,9 @@ static void disturb(Launches *l) {
                 break;
         case 19:
                 change_pool(l);
+                break;
+        case 20 ... 21:
+                change_deaf_leader(w);
                 break;
         }
 }
