@@ -18,7 +18,7 @@ typedef struct SimToken {
 /* What is known of a NodeClaim whose machine may be replaced. */
 typedef struct SimSuccession {
         const SimMachine *machine; /* NULL: its claim has named none yet */
-        usec_t due_usec;   /* when a coordinator removed it for what its pool replaces machines for; 0: it has not */
+        usec_t due_usec;   /* when a coordinator removed it for an end that its pool replaces; 0: none has */
         bool is_filled;    /* a machine in its place has become a node that takes pods */
         bool is_unwanted;  /* a person has deleted a claim in its place */
 } SimSuccession;
@@ -60,7 +60,9 @@ static SimSuccession *succession_of(SimCheck *c, const char *claim) {
 /* -- what changes -------------------------------------------------------------------------------- */
 
 static bool pool_replaces(const cJSON *pool) {
-        return pool && !sim_check_is_deleting(pool) && streq_ptr(fj_string(pool, "spec", "disruption", "onInterruption", NULL), "Replace");
+        const char *word = fj_string(pool, "spec", "disruption", "onInterruption", NULL);
+
+        return pool && !sim_check_is_deleting(pool) && streq_ptr(word, "Replace");
 }
 
 static bool pool_has_replaced(const SimCheck *c) {
@@ -77,13 +79,14 @@ static bool is_coordinators_doing(const SimCheck *c) {
 static void note_due(SimCheck *c, const SimMachine *m, const cJSON *claim) {
         SimSuccession *s = succession_of(c, name_of(claim));
 
-        if (s->due_usec == 0 && m->replaced_usec > 0 && !m->has_event && is_coordinators_doing(c) && !sim_check_is_new_claim(claim) &&
-            c->pool_changed_usec == 0)
+        if (s->due_usec == 0 && m->replaced_usec > 0 && !m->has_event && is_coordinators_doing(c) &&
+            !sim_check_is_new_claim(claim) && c->pool_changed_usec == 0)
                 s->due_usec = sim_world_now(c->world);
 }
 
 static void claim_changed(SimCheck *c, const cJSON *old, const cJSON *new) {
-        const char *id = startswith(strempty(fj_string(new, "spec", "providerID", NULL)), "exec://"), *replaced = replaced_by(new);
+        const char *id = startswith(strempty(fj_string(new, "spec", "providerID", NULL)), "exec://");
+        const char *replaced = replaced_by(new);
         SimSuccession *s = succession_of(c, name_of(new ? new : old));
 
         if (id)
@@ -98,11 +101,13 @@ static void node_changed(SimCheck *c, const cJSON *old, const cJSON *new) {
         const SimMachine *m = sim_world_machine_of(c->world, name_of(new ? new : old));
         const cJSON *claim = m ? sim_world_claim(c->world, sim_check_index(c, m)) : NULL;
 
-        if (claim && old && !sim_check_is_deleting(old) && new && sim_check_is_deleting(new) && !sim_check_is_deleting(claim))
+        if (claim && old && !sim_check_is_deleting(old) && new && sim_check_is_deleting(new) &&
+            !sim_check_is_deleting(claim))
                 note_due(c, m, claim);
 }
 
-void sim_check_launches_changed(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
+void sim_check_launches_changed(SimCheck *c, const FakeChange *change, const cJSON *old,
+                                const cJSON *new) {
         if (change->resource->id == FAKE_NODECLAIMS)
                 claim_changed(c, old, new);
         else if (change->resource->id == FAKE_NODES)
@@ -131,11 +136,13 @@ static void check_asked_for(SimCheck *c, const SimProcess *p, const SimToken *t)
         const SimSuccession *s = succession_of(c, t->replaces);
 
         if (!s->machine || s->machine->replaced_usec == 0)
-                sim_check_broken(c, "launch", "%s asks for a machine in the place of %s, and nobody has announced its end", p->name,
-                                 s->machine ? s->machine->node : t->replaces);
+                sim_check_broken(c, "launch",
+                                 "%s asks for a machine in the place of %s, and nobody has announced its end",
+                                 p->name, s->machine ? s->machine->node : t->replaces);
         else if (!pool_has_replaced(c))
-                sim_check_broken(c, "launch", "%s asks for a machine in the place of %s, and the pool does not replace it", p->name,
-                                 s->machine->node);
+                sim_check_broken(c, "launch",
+                                 "%s asks for a machine in the place of %s, and the pool does not replace it",
+                                 p->name, s->machine->node);
 }
 
 void sim_check_launch_sent(SimCheck *c, const SimProcess *p, const cJSON *input) {
@@ -145,15 +152,19 @@ void sim_check_launch_sent(SimCheck *c, const SimProcess *p, const cJSON *input)
         SimToken *known, *t;
 
         if (!claim || !replaced_by(claim)) {
-                sim_check_broken(c, "launch", "%s asks for a machine by %s, which no claim carries", p->name, op_id);
+                sim_check_broken(c, "launch", "%s asks for a machine by %s, which no claim carries", p->name,
+                                 op_id);
                 return;
         }
         HASHMAP_FOREACH (known, c->tokens)
                 if (streq_ptr(known->uid, uid) && hashmap_get(c->tokens, op_id) != known)
-                        sim_check_broken(c, "launch", "%s asks for a second machine for %s, by %s", p->name, name_of(claim), op_id);
+                        sim_check_broken(c, "launch", "%s asks for a second machine for %s, by %s", p->name,
+                                         name_of(claim), op_id);
         t = sim_check_entry(c->tokens, op_id, sizeof(SimToken));
         if (!t->uid)
-                *t = (SimToken){ .claim = MUST(strdup(name_of(claim))), .uid = MUST(strdup(uid)), .replaces = MUST(strdup(replaced_by(claim))) };
+                *t = (SimToken){ .claim = MUST(strdup(name_of(claim))),
+                                 .uid = MUST(strdup(uid)),
+                                 .replaces = MUST(strdup(replaced_by(claim))) };
         check_asked_for(c, p, t);
 }
 
@@ -167,8 +178,9 @@ void sim_check_launched(SimCheck *c, const SimOrder *o) {
 
                 if (other != o && other->machine && of && streq(of->replaces, t->replaces) &&
                     sim_check_instance_alive(c, other->machine->instance))
-                        sim_check_broken(c, "launch", "%s is launched in the place of %s, and so is %s, which lives", o->machine->node, t->replaces,
-                                         other->machine->node);
+                        sim_check_broken(c, "launch",
+                                         "%s is launched in the place of %s, and so is %s, which lives",
+                                         o->machine->node, t->replaces, other->machine->node);
         }
 }
 
@@ -184,11 +196,13 @@ static unsigned claims_of(const SimCheck *c, const SimMachine *m) {
         return n;
 }
 
-/* A command without find cannot name a machine that it has launched late: if that does not join, only a person can. */
+/* A command without find cannot name a machine that it has launched late. If that does not join, only a
+ * person can find it. */
 static bool is_lost(const SimCheck *c, const SimOrder *o) {
         const SimToken *t = hashmap_get(c->tokens, o->op_id);
 
-        return c->world->options.no_find && !succession_of((SimCheck *) c, t->claim)->machine && !sim_world_node(c->world, sim_check_index(c, o->machine));
+        return c->world->options.no_find && !succession_of((SimCheck *) c, t->claim)->machine &&
+               !sim_world_node(c->world, sim_check_index(c, o->machine));
 }
 
 static void check_machine(SimCheck *c, const SimOrder *o) {
@@ -201,7 +215,8 @@ static void check_machine(SimCheck *c, const SimOrder *o) {
         if (is_lost(c, o))
                 c->seen[i].left_unmanaged = true;
         else if (n != 1 && !is_released)
-                sim_check_broken(c, "launch", "%s was launched by %s and lives, and %u claims name it", o->machine->node, o->op_id, n);
+                sim_check_broken(c, "launch", "%s was launched by %s and lives, and %u claims name it",
+                                 o->machine->node, o->op_id, n);
 }
 
 /* The cloud had no machine to give, or three that became no node. */
@@ -216,7 +231,8 @@ static bool cloud_had_none(const SimCheck *c, const char *replaced) {
                         continue;
                 if (!o->machine && o->is_withheld)
                         return true;
-                n_bad += o->machine && (o->machine_fate == SIM_MACHINE_STAYS_AWAY || o->machine_fate == SIM_MACHINE_VANISHES);
+                n_bad += o->machine && (o->machine_fate == SIM_MACHINE_STAYS_AWAY ||
+                                        o->machine_fate == SIM_MACHINE_VANISHES);
         }
         return n_bad >= ATTEMPTS_MAX;
 }
@@ -229,7 +245,9 @@ void sim_check_launches_rest(SimCheck *c) {
                 if (sim_stock_order(c->world->stock, i)->machine)
                         check_machine(c, sim_stock_order(c->world->stock, i));
         for (HashmapIterator it = {}; hashmap_iterate(c->successions, &it, &name, (void **) &s);)
-                if (s->due_usec > 0 && !s->is_filled && !s->is_unwanted && c->pool_changed_usec == 0 && !cloud_had_none(c, name))
-                        sim_check_broken(c, "launch", "%s was removed at %.3f s, and nothing is in its place (%s)", s->machine->node,
-                                         (double) s->due_usec / USEC_PER_SEC, name);
+                if (s->due_usec > 0 && !s->is_filled && !s->is_unwanted && c->pool_changed_usec == 0 &&
+                    !cloud_had_none(c, name))
+                        sim_check_broken(c, "launch",
+                                         "%s was removed at %.3f s, and nothing is in its place (%s)",
+                                         s->machine->node, (double) s->due_usec / USEC_PER_SEC, name);
 }

@@ -47,8 +47,11 @@ static const struct {
         const char *name;
         bool has_op_id, has_machine;
 } operations[_OPERATION_MAX] = {
-        [DESCRIBE] = { "describe", false, true }, [TERMINATE] = { "terminate", true, true }, [LIST] = { "list", false, false },
-        [LAUNCH] = { "launch", true, false },     [FIND] = { "find", true, false },
+        [DESCRIBE] = { "describe", false, true },
+        [TERMINATE] = { "terminate", true, true },
+        [LIST] = { "list", false, false },
+        [LAUNCH] = { "launch", true, false },
+        [FIND] = { "find", true, false },
 };
 
 typedef struct Runner {
@@ -144,7 +147,7 @@ static void fail(Run *r, int exit_status, const char *errors) {
         r->errors = errors;
 }
 
-/* Returns true if a launch that is not carried out says so: none that may have been is answered like that. */
+/* Answers a launch or a find whose fate has another answer than that of the other operations. */
 static bool answer_capacity(Run *r) {
         if (r->operation == LAUNCH && r->fate == FATE_UNKNOWN)
                 r->output = text("{\"launch\":\"unknown\"}");
@@ -175,7 +178,8 @@ static void answer_good(Run *r) {
         case DESCRIBE:
         case TERMINATE:
                 if (!r->machine)
-                        r->output = text("{\"error\":{\"code\":\"invalid\",\"message\":\"No such machine\"}}");
+                        r->output =
+                                text("{\"error\":{\"code\":\"invalid\",\"message\":\"No such machine\"}}");
                 else if (r->operation == TERMINATE)
                         answer_terminated(r);
                 else
@@ -387,7 +391,9 @@ static const char *wrong_with(const ChildRequest *q, const cJSON *input) {
                 return "is asked with the wrong opId";
         if (pool && !(operations[o].has_op_id && streq(pool, SIM_POOL)))
                 return "is asked with the wrong pool";
-        return operations[o].has_machine != !!fj_string(input, "providerID", NULL) ? "is asked about no machine, or about one too many" : NULL;
+        return operations[o].has_machine != !!fj_string(input, "providerID", NULL)
+                       ? "is asked about no machine, or about one too many"
+                       : NULL;
 }
 
 /* By its Node's name, as the inventory has it; of a Node that was never seen, by the id that has that name.
@@ -432,7 +438,10 @@ static int start(ChildRunner *runner, const ChildRequest *q, child_done_t done, 
                 timer_arm_in(r->act, RUN_MIN_USEC);
                 timer_arm_in(r->tell, q->timeout_usec);
         } else
-                draw_fate(r, q, r->machine ? r->machine->node : operations[r->operation].has_machine ? "-" : strempty(fj_string(input, "opId", NULL)));
+                draw_fate(r, q,
+                          r->machine                              ? r->machine->node
+                          : operations[r->operation].has_machine ? "-"
+                                                                  : strempty(fj_string(input, "opId", NULL)));
         *ret = &r->base;
         return 0;
 }

@@ -14,7 +14,7 @@
 #define N_MACHINES 4u
 #define N_STOCK 20u
 #define SPOT_SEC 120u
-/* A machine may be asked for for 15 minutes, and appear for 10 more; it has 10 to become a node, and there are three attempts. */
+/* A machine is asked for for 15 minutes, may appear for 10 more, and has 10 to become a node, three times. */
 #define SUCCEEDED_USEC (120 * USEC_PER_MINUTE)
 /* A machine that nobody waits for any more would appear within this. */
 #define APPEARED_USEC (11 * USEC_PER_MINUTE)
@@ -86,7 +86,8 @@ static void kill_leader_soon(SimWorld *w) {
         SimProcess *p = sim_world_leader(w);
 
         if (p)
-                sim_process_plan_kill(p, &(SimKill){ .step = p->life->n_steps + 1 + draw(w, 120), .restart_usec = (1 + draw(w, 40)) * SEC });
+                sim_process_plan_kill(p, &(SimKill){ .step = p->life->n_steps + 1 + draw(w, 120),
+                                                     .restart_usec = (1 + draw(w, 40)) * SEC });
 }
 
 static void pause_leader(SimWorld *w) {
@@ -99,13 +100,15 @@ static void pause_leader(SimWorld *w) {
 /* The other one leads, and hears of nothing that the one before has written last. */
 static void change_deaf_leader(SimWorld *w) {
         SimProcess *leader = sim_world_leader(w);
-        SimProcess *heir = leader == sim_world_coordinator(w, 0) ? sim_world_coordinator(w, 1) : sim_world_coordinator(w, 0);
+        SimProcess *heir = sim_world_coordinator(w, leader == sim_world_coordinator(w, 0));
 
         if (!leader || !heir->life)
                 return;
         sim_trace_add(w->trace, "world", "%s hears nothing", heir->name);
-        fake_api_deafen(fake_cluster_api(w->cluster), heir->user, sim_world_now(w) + (20 + draw(w, 100)) * SEC);
-        sim_process_plan_kill(leader, &(SimKill){ .step = leader->life->n_steps + 1 + draw(w, 200), .restart_usec = (30 + draw(w, 60)) * SEC });
+        fake_api_deafen(fake_cluster_api(w->cluster), heir->user,
+                        sim_world_now(w) + (20 + draw(w, 100)) * SEC);
+        sim_process_plan_kill(leader, &(SimKill){ .step = leader->life->n_steps + 1 + draw(w, 200),
+                                                  .restart_usec = (30 + draw(w, 60)) * SEC });
 }
 
 static void disturb_commands(SimWorld *w) {
@@ -125,7 +128,8 @@ static void delete_new_claim(SimWorld *w) {
         const cJSON *claim;
 
         FAKE_FOREACH (claim, w->cluster, FAKE_NODECLAIMS, NULL)
-                if (fj_get(claim, "spec", "replaces", NULL) && !fake_condition_is(claim, "Initialized", "True") &&
+                if (fj_get(claim, "spec", "replaces", NULL) &&
+                    !fake_condition_is(claim, "Initialized", "True") &&
                     !fj_get(claim, "metadata", "deletionTimestamp", NULL)) {
                         _cleanup_free_ char *name = MUST(strdup(fj_string(claim, "metadata", "name", NULL)));
 
@@ -144,7 +148,8 @@ static void change_pool(Launches *l) {
         l->pool_may_change = false;
         if (draw(w, 2)) {
                 sim_trace_add(w->trace, "world", "the pool replaces no machines any more");
-                fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'disruption':{'onInterruption':'None'}}}");
+                fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                           "{'spec':{'disruption':{'onInterruption':'None'}}}");
                 return;
         }
         sim_trace_add(w->trace, "world", "the pool is deleted");
@@ -201,15 +206,19 @@ static void disturb(Launches *l) {
 /* -- a life -------------------------------------------------------------------------------------- */
 
 static bool is_adopted(SimWorld *w, size_t machine) {
-        return sim_world_claim(w, machine) && fj_array_has(fj_get(sim_world_node(w, machine), "metadata", "finalizers", NULL), "vesper.sh/termination");
+        const cJSON *finalizers = fj_get(sim_world_node(w, machine), "metadata", "finalizers", NULL);
+
+        return sim_world_claim(w, machine) && fj_array_has(finalizers, "vesper.sh/termination");
 }
 
 static bool claims_are_at_rest(SimWorld *w) {
         const cJSON *claim;
 
         FAKE_FOREACH (claim, w->cluster, FAKE_NODECLAIMS, NULL)
-                if (fj_get(claim, "metadata", "deletionTimestamp", NULL) || !fj_string(claim, "spec", "providerID", NULL) ||
-                    (fj_get(claim, "spec", "replaces", NULL) && !fake_condition_is(claim, "Initialized", "True")))
+                if (fj_get(claim, "metadata", "deletionTimestamp", NULL) ||
+                    !fj_string(claim, "spec", "providerID", NULL) ||
+                    (fj_get(claim, "spec", "replaces", NULL) &&
+                     !fake_condition_is(claim, "Initialized", "True")))
                         return false;
         return true;
 }
@@ -221,7 +230,8 @@ static bool is_over(const Launches *l) {
         if (!claims_are_at_rest(w))
                 return false;
         for (size_t i = 0; i < w->n_machines && !l->pool_has_gone; i++)
-                if (sim_world_node(w, i) && (!is_in_service(w, i) || !is_adopted(w, i) || !sim_world_condition(w, i, "Ready", "True")))
+                if (sim_world_node(w, i) && (!is_in_service(w, i) || !is_adopted(w, i) ||
+                                             !sim_world_condition(w, i, "Ready", "True")))
                         return false;
         return l->pool_has_gone ? fake_count(w->cluster, FAKE_NODECLAIMS) == 0 : true;
 }
@@ -264,7 +274,8 @@ static bool live(Launches *l, SimOutcome *o) {
 
         o->where = "all machines that go are replaced";
         stop_troubles(w);
-        if (!sim_world_run(w, 4 * USEC_PER_MINUTE) || !run_until_over(l) || !sim_world_run(w, APPEARED_USEC) || !run_until_over(l))
+        if (!sim_world_run(w, 4 * USEC_PER_MINUTE) || !run_until_over(l) ||
+            !sim_world_run(w, APPEARED_USEC) || !run_until_over(l))
                 return false;
 
         o->where = "nothing goes on";

@@ -94,7 +94,8 @@ static void join(SimOrder *o) {
         bool is_tainted = o->machine_fate == SIM_MACHINE_TAINTED;
 
         sim_trace_add(w->trace, "world", "%s joins", o->machine->node);
-        sim_world_join_launched(w, index_of(o), draw(o, "zone", 3) == 0 ? "us-east-1b" : SIM_ZONE, is_tainted ? taint : NULL);
+        sim_world_join_launched(w, index_of(o), draw(o, "zone", 3) == 0 ? "us-east-1b" : SIM_ZONE,
+                                is_tainted ? taint : NULL);
         if (is_tainted)
                 timer_arm_in(o->next, (5 + draw(o, "untainted", 90)) * SEC);
 }
@@ -142,10 +143,14 @@ static SimOrder *find_order(const SimStock *s, const char *op_id) {
 }
 
 static void draw_fates(SimOrder *o) {
-        static const SimOrderFate fates[] = { SIM_ORDER_DONE, SIM_ORDER_DONE,    SIM_ORDER_DONE, SIM_ORDER_LATE,
-                                              SIM_ORDER_LATE, SIM_ORDER_REFUSED, SIM_ORDER_NO_CAPACITY };
-        static const SimMachineFate machine_fates[] = { SIM_MACHINE_JOINS,   SIM_MACHINE_JOINS,      SIM_MACHINE_JOINS,
-                                                        SIM_MACHINE_TAINTED, SIM_MACHINE_STAYS_AWAY, SIM_MACHINE_VANISHES };
+        static const SimOrderFate fates[] = {
+                SIM_ORDER_DONE, SIM_ORDER_DONE,    SIM_ORDER_DONE,        SIM_ORDER_LATE,
+                SIM_ORDER_LATE, SIM_ORDER_REFUSED, SIM_ORDER_NO_CAPACITY,
+        };
+        static const SimMachineFate machine_fates[] = {
+                SIM_MACHINE_JOINS,   SIM_MACHINE_JOINS,      SIM_MACHINE_JOINS,
+                SIM_MACHINE_TAINTED, SIM_MACHINE_STAYS_AWAY, SIM_MACHINE_VANISHES,
+        };
 
         if (o->stock->is_calm)
                 return;
@@ -154,8 +159,9 @@ static void draw_fates(SimOrder *o) {
         if (o->fate == SIM_ORDER_REFUSED)
                 o->n_refusals = 1 + (unsigned) draw(o, "refusals", 4);
         if (o->fate == SIM_ORDER_NO_CAPACITY)
-                o->capacity_usec = draw(o, "ever", 8) == 0 ? USEC_INFINITY
-                                                         : sim_world_now(o->stock->world) + draw(o, "capacity", 300) * SEC;
+                o->capacity_usec = draw(o, "ever", 8) == 0
+                                           ? USEC_INFINITY
+                                           : sim_world_now(o->stock->world) + draw(o, "capacity", 300) * SEC;
 }
 
 static void make_timer(SimOrder *o, const char *name, timer_fn fn, Timer **ret) {
@@ -178,7 +184,8 @@ static SimOrder *order_new(SimStock *s, const char *op_id) {
 
 /* A launch that is answered as late has no name yet, and neither have some of the others. */
 static char *answer_of(const SimOrder *o, const char *word) {
-        return o->machine ? MUST(strf("{\"launch\":\"%s\",\"providerID\":\"exec://%s\"}", word, o->machine->node))
+        return o->machine ? MUST(strf("{\"launch\":\"%s\",\"providerID\":\"exec://%s\"}", word,
+                                      o->machine->node))
                           : MUST(strf("{\"launch\":\"%s\"}", word));
 }
 
@@ -198,18 +205,20 @@ char *sim_stock_launch(SimStock *s, const cJSON *input) {
                 return answer_of(o, "accepted");
         if (o->n_refusals > 0) {
                 o->n_refusals--;
-                return withhold(o, o->n_refusals % 2 ? "{\"launch\":\"refused\",\"error\":\"The quota is used up\"}"
-                                                     : "{\"launch\":\"later\",\"retryAfter\":7}");
+                return withhold(o, o->n_refusals % 2
+                                           ? "{\"launch\":\"refused\",\"error\":\"The quota is used up\"}"
+                                           : "{\"launch\":\"later\",\"retryAfter\":7}");
         }
         if (now < o->capacity_usec || (s->next >= s->world->n_machines))
-                return withhold(o, "{\"launch\":\"noCapacity\",\"error\":{\"code\":\"noCapacity\",\"message\":\"No such machine is free\"}}");
+                return withhold(o, "{\"launch\":\"noCapacity\",\"error\":\"No such machine is free\"}");
         if (o->fate == SIM_ORDER_LATE && !s->is_calm) {
                 if (!timer_is_armed(o->launch))
                         timer_arm_in(o->launch, 1 + draw(o, "late", LATE_MAX_USEC));
                 return answer_of(o, draw(o, "unknown", 2) ? "unknown" : "accepted");
         }
         launch(o);
-        return draw(o, "name", 3) == 0 ? MUST(strdup("{\"launch\":\"accepted\"}")) : answer_of(o, "accepted");
+        return draw(o, "name", 3) == 0 ? MUST(strdup("{\"launch\":\"accepted\"}"))
+                                       : answer_of(o, "accepted");
 }
 
 char *sim_stock_find(SimStock *s, const cJSON *input) {

@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * The machines that the cloud of a simulated world can launch, and the orders for them: one for each op id that the command of
- * provider exec (sim-exec.h) was given with "launch". An order draws its own fate:
+ * The machines that the cloud of a simulated world can launch, and the orders for them: one for each op id
+ * that the command of provider exec (sim-exec.h) was given with "launch". An order draws its own fate:
  *
- *      the request    done at once, with or without the name of the machine; done up to nine minutes later, and answered
- *                     "accepted" or "unknown"; refused some times; without capacity for a while, or for ever
- *      the machine    joins; joins in another zone; joins with startup taints, which go later; never joins; vanishes before it
- *                     joins
+ *      the request    done at once, with or without the name of the machine; done up to nine minutes later,
+ *                     and answered "accepted" or "unknown"; refused some times; without capacity for a
+ *                     while, or for ever
+ *      the machine    joins; joins in another zone; joins with startup taints, which go later; never joins;
+ *                     vanishes before it joins
  *
- * A machine is "terminated" until it is launched. Its Node has a kubelet and no agent. The same op id never makes a second
- * machine, and "find" answers what is true at that moment.
+ * A machine is "terminated" until it is launched. Its Node has a kubelet and no agent. The same op id never
+ * makes a second machine, and "find" answers what is true at that moment.
  */
 
 #include "sim-world.h"
@@ -57,7 +58,7 @@ char *sim_stock_launch(SimStock *s, const cJSON *input);
 char *sim_stock_find(SimStock *s, const cJSON *input);
 /* Nobody has ever launched this machine, and the world did not begin with it. */
 bool sim_stock_has(const SimStock *s, const SimMachine *m);
-/* From now on every order is carried out at once, and each machine joins. Only those without capacity for ever have none. */
+/* From now on every new order is carried out at once, and its machine joins. */
 void sim_stock_stop_troubles(SimStock *s);
 
 size_t sim_stock_n_orders(const SimStock *s);
