@@ -208,12 +208,11 @@ void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char 
 }
 
 bool successors_keep(const Successors *s, const KubeNodeClaim *claim) {
-        int64_t attempt;
-
+        if (kube_node_claim_is_new(claim))
+                return !successors_next_stands(s, claim);
         if (claim->successor_is_made || kube_node_claim_is_standalone(claim) || !pool_that_replaces(s, claim))
                 return false;
-        (void) next_of(claim, &attempt);
-        return claim->successor || (has_successor(s, claim) && attempt <= SUCCESSOR_ATTEMPTS_MAX);
+        return claim->successor || has_successor(s, claim);
 }
 
 bool successors_next_stands(const Successors *s, const KubeNodeClaim *claim) {
