@@ -88,8 +88,8 @@ static const KubeNodePool *pool_that_replaces(const Successors *s, const KubeNod
                        : NULL;
 }
 
-/* status.successor. name: NULL: none any more. */
-static void write_successor(Successors *s, const KubeNodeClaim *claim, const char *name, bool made, const char *key) {
+/* status.successor. name: NULL: none any more. Returns true if the write is sent. */
+static bool write_successor(Successors *s, const KubeNodeClaim *claim, const char *name, bool made, const char *key) {
         ObjectWrite w = { .what = made ? "note that it was made, the successor of" : "note the successor of",
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
                           .state = claim->object.meta.resource_version,
@@ -111,8 +111,7 @@ static void write_successor(Successors *s, const KubeNodeClaim *claim, const cha
         }
         if (!body)
                 (void) work_queue_retry(s->queue, key);
-        else
-                (void) object_writes_patch(s->context->writes, &w, KUBE_PATCH_MERGE, body);
+        return body && object_writes_patch(s->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
 }
 
 static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
@@ -121,8 +120,9 @@ static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
 
         log_event(s->context->env->log, LOG_LEVEL_INFO, MESSAGE_SUCCESSOR_ASKED,
                   LOG_FIELDS({ "NODE", claim->node_name }, { "NODECLAIM", name }),
-                  "The machine of NodeClaim %s goes: a new one is asked for in its place, as NodeClaim %s",
-                  claim->object.meta.name, name);
+                  "The machine of %s %s goes: asking for a new one in its place, as NodeClaim %s",
+                  claim->node_name ? "node" : "NodeClaim",
+                  claim->node_name ? claim->node_name : claim->object.meta.name, name);
         event_record(s->context->recorder, &of_claim, EVENT_NORMAL, "SuccessorAsked",
                      "Its machine goes: a new one is asked for in its place, as NodeClaim %s", name);
         if (n) {
@@ -146,8 +146,8 @@ static void see_wished(Successors *s, const KubeNodeClaim *claim, const char *ke
         int64_t attempt;
 
         if (next && next->phase) { /* acknowledged: launches.c needs this claim no more */
-                tell(s, claim, claim->successor);
-                write_successor(s, claim, claim->successor, true, key);
+                if (write_successor(s, claim, claim->successor, true, key))
+                        tell(s, claim, claim->successor);
                 return;
         }
         if (!next && pool) {
@@ -170,7 +170,7 @@ bool successors_wish(Successors *s, const KubeNodeClaim *claim, const char *key)
                 return true;
         name = successor_claim_name(replaced, attempt);
         if (name)
-                write_successor(s, claim, name, false, key);
+                (void) write_successor(s, claim, name, false, key);
         else
                 (void) work_queue_retry(s->queue, key);
         return false;
@@ -181,7 +181,7 @@ static void withdraw_wish(Successors *s, const KubeNodeClaim *claim, const char 
         const KubeNode *n = claim->node_name ? cluster_view_node(s->context->view, claim->node_name) : NULL;
 
         if (n && n->object.meta.deletion_usec == 0 && kube_node_is_ready(n))
-                write_successor(s, claim, NULL, false, key);
+                (void) write_successor(s, claim, NULL, false, key);
 }
 
 /* A new machine that goes before its node takes pods is followed by the next attempt, whatever it goes for; but not one that was
