@@ -158,6 +158,8 @@
 #define MESSAGE_SUCCESSOR_ASKED "6d2c0f8b4e1a4b6f9a3d57e08c91b2f4"
 /* Coordinator: the cloud has named the machine that was asked for. */
 #define MESSAGE_MACHINE_LAUNCHED "b83e5a917c0d4f2286f41d9ae7c0356b"
+/* Coordinator: the node of a machine that was asked for takes pods. */
+#define MESSAGE_SUCCESSOR_READY "c1d4e7029b5f4a6d8e3b60f27a958d1e"
 /* Coordinator: the cloud did not launch a machine that was asked for; the line has its words. */
 #define MESSAGE_LAUNCH_FAILED "0f9a6c53d27b4e18b5c8e41f7a2d9063"
 /* The receiver of [Notify] is not told; the line says why. */

@@ -77,6 +77,7 @@ TEST_CASE(test_chain) {
         assert_string_equal(phase(&r, 1), "Launched");
         assert_int_equal(fj_int(fake_get(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL), 0, "status", "nodes",
                                 NULL), 1);
+        assert_int_equal(rig_n_events(r.rig, "n0", "SuccessorAsked"), 1);
 
         fake_cluster_set_kubelet(r.rig->cluster, "n0-1", false);
         rig_join(r.rig, "n0-1");
@@ -88,7 +89,10 @@ TEST_CASE(test_chain) {
                 assert_string_equal(phase(&r, 1), ends ? "Adopted" : "Registered");
                 assert_string_equal(rig_condition(claim(&r, 1), "Registered"), "True");
                 assert_string_equal(rig_condition(claim(&r, 1), "Initialized"), ends ? "True" : "False");
+                assert_int_equal(rig_n_events(r.rig, "n0-1", "SuccessorReady"), ends);
         }
+        assert_true(rig_event_says(r.rig, "n0-1", "SuccessorReady", "in place of node n0"));
+        assert_true(rig_event_says(r.rig, "n0", "SuccessorReady", "Node n0-1 "));
         assert_true(rig_is_adopted(r.rig, "n0-1"));
         rig_run(r.rig, 30 * M); /* launchTimeout is over */
         assert_replaced(&r);
@@ -314,6 +318,8 @@ TEST_CASE(test_joins_early) {
         rig_run(r.rig, 2 * M);
         assert_replaced(&r);
         assert_true(rig_is_adopted(r.rig, "n0-1"));
+        assert_string_equal(rig_condition(claim(&r, 1), "Launched"), "True");
+        assert_true(rig_event_says(r.rig, "n0-1", "SuccessorReady", r.replaced));
 }
 
 /* Patches of the request into the claim. */
