@@ -249,7 +249,6 @@ static void tell_failed(Launch *x) {
 
 static void on_found(const CloudResult *result, void *userdata) {
         Launch *x = userdata;
-        usec_t delay = backoff_next(&x->backoff, x->owner->context->env->random);
 
         if (result->outcome == CLOUD_OK && result->provider_id)
                 (void) free_and_strdup(&x->id, result->provider_id);
@@ -260,7 +259,7 @@ static void on_found(const CloudResult *result, void *userdata) {
         x->call = cloud_call_free(x->call);
         /* What was refused waits as that said; what may be there is looked for with growing pauses. */
         if (x->maybe || result->outcome != CLOUD_OK)
-                again(x, MAX(delay, result->retry_after_usec));
+                again(x, MAX(backoff_next(&x->backoff, x->owner->context->env->random), result->retry_after_usec));
         else
                 (void) work_queue_add(x->owner->queue, x->key);
 }

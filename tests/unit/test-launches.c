@@ -187,8 +187,8 @@ TEST_CASE(test_answers) {
                   "LaunchUnknown", true, MAYBE },
                 { "no answer, seen late: the identical request", { TOY_UNKNOWN_DONE }, 1, M, 10 * M, false,
                   CLOUD_OK, 2, "LaunchUnknown", true, MAYBE },
-                { "later, twice", { TOY_LATER, TOY_LATER }, 2, M, 0, false, CLOUD_OK, 3, "LaunchFailed",
-                  true,
+                { "later, twice: pauses of 2 s and 4 s", { TOY_LATER, TOY_LATER }, 2, 6 * S, 0, false,
+                  CLOUD_OK, 3, "LaunchFailed", true,
                   "The cloud did not launch the machine now. vesper asks again: throttled" },
                 { "no capacity", { TOY_NO_CAPACITY }, 1, 20 * S, 0, false, CLOUD_OK, 2, "NoCapacity", true,
                   "The cloud has no capacity for the machine now. vesper asks again: no such machine is left" },
@@ -338,7 +338,6 @@ static void on_record(const FakeRequest *q, FakeApiFault *ret_fault, void *userd
                 ret_fault->status = 409;
 }
 
-/* Nothing leaves unless the request is in the claim. */
 TEST_CASE(test_record_conflict) {
         RecordFault f = { .n_faults = UINT32_MAX };
         _cleanup_room_ Room r;
