@@ -640,8 +640,10 @@ static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const ch
 
 /* -- a claim with a machine ----------------------------------------------------------------------------- */
 
+/* adoption.c may write the status of the same claim at the same time: this write has a name of its own, so neither waits for the
+ * other. */
 static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *key) {
-        ObjectWrite w = { .what = "write the launch of",
+        ObjectWrite w = { .what = "note the launch of the machine of",
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
                           .state = claim->object.meta.resource_version,
                           .reconcile_key = key };
@@ -655,7 +657,8 @@ static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *
         if (json) {
                 for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
                         conditions[i].last_transition_usec = wall_of(l);
-                json_add_string(json, "phase", CLAIM_PHASE_LAUNCHED);
+                if (!claim->node_name)
+                        json_add_string(json, "phase", CLAIM_PHASE_LAUNCHED);
                 status_patch_add_conditions(json, &claim->object, conditions, ELEMENTSOF(conditions), 0, NULL);
                 body = status_patch_close(json);
         }
@@ -694,6 +697,12 @@ static void see_timeout(Launches *l, const KubeNodeClaim *claim, const char *key
                              claim->provider_id, timeout / USEC_PER_MINUTE, SUCCESSOR_ATTEMPTS_MAX);
 }
 
+static bool is_noted_launched(const KubeNodeClaim *claim) {
+        const Condition *launched = kube_node_claim_condition(claim, CLAIM_LAUNCHED);
+
+        return launched && launched->status == CONDITION_TRUE;
+}
+
 bool launches_reconcile_claim(Launches *l, const char *name, const KubeNodeClaim *claim, const char *key) {
         if (!claim || !claim->replaces) {
                 forget(l, name);
@@ -704,12 +713,12 @@ bool launches_reconcile_claim(Launches *l, const char *name, const KubeNodeClaim
                 return true;
         }
         forget(l, name);
+        if (claim->request.token && claim->object.meta.deletion_usec == 0 && !is_noted_launched(claim))
+                write_launched(l, claim, key);
         if (!kube_node_claim_is_new(claim) || !claim->request.token) /* a person may write spec, and not status.group */
                 return false;
         if (claim->object.meta.deletion_usec > 0)
                 return !successors_next_stands(l->successors, claim);
-        if (!claim->node_name && !streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHED))
-                write_launched(l, claim, key);
         see_timeout(l, claim, key);
         return false;
 }

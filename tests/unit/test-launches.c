@@ -322,8 +322,9 @@ TEST_CASE(test_joins_early) {
         assert_true(rig_event_says(r.rig, "n0-1", "SuccessorReady", r.replaced));
 }
 
-/* Patches of the request into the claim. */
+/* Patches of claims whose body has this text. */
 typedef struct RecordFault {
+        const char *text;
         unsigned n_faults; /* so many of them are answered with 409 */
         unsigned n;
 } RecordFault;
@@ -332,14 +333,34 @@ static void on_record(const FakeRequest *q, FakeApiFault *ret_fault, void *userd
         RecordFault *f = userdata;
 
         if (q->verb != FAKE_PATCH || !q->resource || q->resource->id != FAKE_NODECLAIMS || !q->x->body ||
-            !memmem(q->x->body, q->x->body_size, "\"token\"", 7))
+            !memmem(q->x->body, q->x->body_size, f->text, strlen(f->text)))
                 return;
         if (f->n++ < f->n_faults)
                 ret_fault->status = 409;
 }
 
+/* The Node is adopted before the claim says that its machine is launched. */
+TEST_CASE(test_adopted_first) {
+        RecordFault f = { .text = "\"phase\":\"Launched\"", .n_faults = 1 };
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        r.rig->toy.seen_after_usec = M;
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_ACCEPTED }, 1);
+        interrupt_and_run(&r, 10 * S);
+        rig_join(r.rig, "n0-1");
+        fake_api_set_fault(r.rig->api, on_record, &f);
+        rig_run(r.rig, 3 * M);
+        assert_int_equal(f.n, 1);
+        assert_string_equal(phase(&r, 1), "Adopted");
+        assert_string_equal(rig_condition(claim(&r, 1), "Launched"), "True");
+        assert_string_equal(rig_condition(claim(&r, 1), "LaunchFailing"), "False");
+        fake_api_set_fault(r.rig->api, NULL, NULL);
+}
+
+/* Nothing leaves unless the request is in the claim. */
 TEST_CASE(test_record_conflict) {
-        RecordFault f = { .n_faults = UINT32_MAX };
+        RecordFault f = { .text = "\"token\"", .n_faults = UINT32_MAX };
         _cleanup_room_ Room r;
 
         room_init(&r);
@@ -443,7 +464,8 @@ int main(void) {
                 cmocka_unit_test(test_not_asked), cmocka_unit_test(test_repair),
                 cmocka_unit_test(test_answers), cmocka_unit_test(test_find_fails),
                 cmocka_unit_test(test_slow_cloud), cmocka_unit_test(test_given_up),
-                cmocka_unit_test(test_joins_early), cmocka_unit_test(test_record_conflict),
+                cmocka_unit_test(test_joins_early), cmocka_unit_test(test_adopted_first),
+                cmocka_unit_test(test_record_conflict),
                 cmocka_unit_test(test_leaders), cmocka_unit_test(test_rounds),
         };
 
