@@ -15,7 +15,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # (a promise: a bold phrase or a heading of README.md; {suite: the functions of its cases}).
 PROMISES = (
     ("A node is interrupted", {
-        "e2e": ("interrupted_node", "agent_killed", "other_notices", "notices_of_ones_own", "queue_spot"),
+        "e2e": ("interrupted_node", "agent_killed", "other_notices", "notices_of_ones_own", "queue_spot", "successor_ready",
+                "launch_leader_killed", "no_capacity"),
         "node": ("spot", "killed_in_phases"),
     }),
     ("A machine shuts down or reboots", {

@@ -17,7 +17,7 @@ def _user(node):
     return f"system:node:{node}"
 
 
-def _is_cordon(call):
+def is_cordon(call):
     return call.verb == "patch" and call.resource == "nodes" and call.body.get("spec",
                                                                                {}).get("unschedulable")
 
@@ -81,7 +81,7 @@ class Interruption:
         assert not self.world.cluster.pods(self.node), "pods are left"
         assert self.status == 0, f"the agent ended with status {self.status}"
 
-        self.cordon = [c for c in self.calls if _is_cordon(c)]
+        self.cordon = [c for c in self.calls if is_cordon(c)]
         assert len(self.cordon) == 1 and self.cordon[0].status == 200, self.cordon
         evictions = [c for c in self.calls if c.is_eviction]
         assert sorted(c.name for c in evictions) == sorted(
@@ -152,7 +152,7 @@ def agent_killed(world, figures):
         calls = world.calls(mark, _user(node))
         after = [c for c in calls if c.received > killed and c.is_write and c.resource != "events"]
         agent.stop()
-    cordons = [c for c in calls if _is_cordon(c)]
+    cordons = [c for c in calls if is_cordon(c)]
     evicted = [c.name for c in calls if c.is_eviction and c.status == 201]
     # What was under way at the kill may have taken effect, but its answer found nobody: 504 in the log.
     cut_off = {c.name for c in calls if c.is_eviction and c.status not in (201, 429)} - set(evicted)

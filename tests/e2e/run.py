@@ -24,6 +24,7 @@ import cases_ctl  # noqa: E402
 import cases_explain  # noqa: E402
 import cases_faces  # noqa: E402
 import cases_grace  # noqa: E402
+import cases_launch  # noqa: E402
 import cases_node  # noqa: E402
 import cases_notify  # noqa: E402
 import cases_outlook  # noqa: E402
@@ -37,7 +38,7 @@ from world import World  # noqa: E402
 
 CASES = cases_command.CASES + cases_ctl.CASES + cases_node.CASES + cases_cluster.CASES + cases_queue.CASES + cases_reboot.CASES + \
     cases_reload.CASES + cases_faces.CASES + cases_grace.CASES + cases_explain.CASES + cases_notify.CASES + cases_checked.CASES + \
-    cases_simulate.CASES + cases_outlook.CASES + cases_reports.CASES
+    cases_simulate.CASES + cases_outlook.CASES + cases_reports.CASES + cases_launch.CASES
 
 if __name__ == "__main__":
     sys.exit(Suite("e2e", CASES, World).main(__doc__))

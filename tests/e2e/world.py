@@ -114,9 +114,9 @@ class World:
 
     # -- objects
 
-    def pool(self, name, grace=None):
-        """A NodePool of the nodes labelled e2e=NAME."""
-        spec = {"selector": {"matchLabels": {"e2e": name}}}
+    def pool(self, name, grace=None, **spec):
+        """A NodePool of the nodes labelled e2e=NAME. spec: more fields of its spec."""
+        spec = {"selector": {"matchLabels": {"e2e": name}}, **spec}
         if grace:
             spec["template"] = {"terminationGracePeriod": grace}
         self.admin.create(POOLS, {
