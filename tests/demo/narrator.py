@@ -15,7 +15,7 @@ HOLD_BACK_SEC = 0.15
 WIDTH = 108
 _INDENT = 28
 
-_COLOURS = {"story": "1", "you": "1;33", "EC2": "1;35", "cluster": "36", "agent": "32", "coordinator": "34"}
+_COLOURS = {"story": "1", "you": "1;33", "EC2": "1;35", "command": "1;35", "cluster": "36", "agent": "32", "coordinator": "34"}
 
 
 class Screen:
@@ -209,6 +209,8 @@ class ClusterTeller:
             return
         name = new["metadata"]["name"]
         was, now = ({}, {}) if old is None else (old["spec"], new["spec"])
+        if old is None:
+            self._say(f"{name} has joined the cluster")
         if now.get("unschedulable") and not was.get("unschedulable"):
             self._say(f"{name} takes no new pods (cordoned)")
         if old and "deletionTimestamp" in new["metadata"] and "deletionTimestamp" not in old["metadata"]:
@@ -254,7 +256,7 @@ TOLD = {
     "NOTICE_SEEN", "NOTICE_CANCELLED", "NODE_CORDONED", "DRAIN_STARTED", "POD_EVICTION_BLOCKED",
     "POD_DELETED_AT_DEADLINE", "NODE_DRAINED", "DRAIN_FAILED", "API_UNREACHABLE", "API_BACK",
     "LEASE_ACQUIRED", "LEASE_LOST", "NODE_TERMINATION_STARTED", "INSTANCE_TERMINATED", "TERMINATION_BLOCKED",
-    "FINALIZER_REMOVED"
+    "FINALIZER_REMOVED", "SUCCESSOR_ASKED", "MACHINE_LAUNCHED", "SUCCESSOR_READY"
 }
 
 

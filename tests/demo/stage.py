@@ -59,6 +59,7 @@ class Stage:
         self.stop()
 
     def create_nodes(self, names, instances, labels):
+        """instances: of EC2, or whole providerIDs."""
         for name, instance in zip(names, instances):
             self.client.create("/api/v1/nodes", _node(name, instance, labels))
 
@@ -75,7 +76,7 @@ def _node(name, instance, labels):
                 "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
                 "test.vesper.sh/kubelet": "kwok", **labels
             }
-        }, "spec": {"providerID": f"aws:///{ZONE}/{instance}"}, "status": {
+        }, "spec": {"providerID": instance if "://" in instance else f"aws:///{ZONE}/{instance}"}, "status": {
             "capacity": size, "allocatable": size, "conditions": [ready],
             "addresses": [{"type": "Hostname", "address": name}]
         }
@@ -263,7 +264,8 @@ class RealStage(Stage):
 
     def create_nodes(self, names, instances, labels):
         for name, instance in zip(names, instances):
-            self._cluster.ec2.tag_node(instance, name)
+            if "://" not in instance:
+                self._cluster.ec2.tag_node(instance, name)
         super().create_nodes(names, instances, labels)
 
     def instances(self):

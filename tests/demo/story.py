@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vesper's main job, played: a person asks which node could go; maintenance announced to one node; a spot notice on another; one that only a queue tells of; a node
+"""vesper's main job, played: a person asks which node could go; maintenance announced to one node; a spot notice on another, which gets a successor; one that only a queue tells of; a node
 deleted, the leader killed meanwhile; a further one refused by a budget of nodes until that has gone; the maintenance cancelled.
 
 story.py [--real]     called by tests/demo.sh; the programs are taken from VESPER_BUILD (default: build/)
@@ -19,6 +19,7 @@ from stage import COORDINATOR, REGION, FakeStage, RealStage  # noqa: E402
 
 from cluster import StartError  # noqa: E402
 from daemons import LIMIT, Daemon, procs, program, temporary_directory  # noqa: E402
+from machines import Machines  # noqa: E402
 from metadata import EVENTS, Metadata  # noqa: E402
 
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
@@ -41,10 +42,12 @@ NODES = {
 }
 ALL_PODS = sum(n for wanted in NODES.values() for n in wanted.values())
 MAINTAINED, SPOT, DELETED, SECOND, QUEUED = NODES
+SUCCESSOR = "node-6"
 EVENT = "instance-event-0d59937288b749b32"
 EVENT_AHEAD_SEC = 3 * 3600  # beyond the hour from which on [Policy] Maintenance= has the node drained
 BUDGETS = {"web": 10, "db": 4}
 STOP_SEC = 1
+BOOT_SEC = 1
 
 
 def wait(condition, what):
@@ -61,6 +64,7 @@ class Demo:
         self.stage = stage
         self.client = stage.client
         self.directory = directory
+        self.machines = Machines(directory, "my-machines")
         self.screen = screen
         self._reserved = procs.Ports()
         self.ports = {letter: self._reserved.take() for letter in "AB"}  # of the webhooks
@@ -77,7 +81,7 @@ class Demo:
         for name, available in BUDGETS.items():
             self._create_set(name, available)
         for (node, wanted), instance in zip(NODES.items(), self.stage.instances()):
-            self.stage.create_nodes([node], [instance], {"role": "worker"})
+            self.stage.create_nodes([node], [instance], _labels(node))
             self._wait_ready(node)
             self._create_pod("batch", node)
             for name in BUDGETS:
@@ -143,11 +147,12 @@ class Demo:
     # -- vesper
 
     def start_vesper(self, stack):
-        self.client.create(
-            POOLS, {
-                "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "workers"},
-                "spec": {"selector": {"matchLabels": {"role": "worker"}}}
-            })
+        for name, spec in (("workers", {}), ("spot", {"provider": {"name": "exec"}, "disruption": {"onInterruption": "Replace"}})):
+            self.client.create(
+                POOLS, {
+                    "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": name},
+                    "spec": {"selector": {"matchLabels": {"pool": name}}, **spec}
+                })
         for node, instance in zip(NODES, self.stage.instances()):
             if node == QUEUED:
                 continue
@@ -211,7 +216,8 @@ class Demo:
             f"coordinator-{letter}", "vesper-coordinator",
             _settings({
                 "Kubernetes.Kubeconfig": self.stage.coordinator_kubeconfig(),
-                "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2",
+                "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2 exec",
+                "Provider.Command": self.machines.command,
                 "Webhook.Listen": f"127.0.0.1:{self.ports[letter]}", "Webhook.CertificateSecret": "vesper-webhook",
                 "Webhook.Names": "127.0.0.1",
                 "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Queue.Url": self.stage.queue_url, "Log.Target": "json"
@@ -293,10 +299,20 @@ class Demo:
         narrator.say("EC2", f"spot notice at the metadata service of {SPOT}: its machine ends in 120 s")
         self.notes["notice"] = time.time()
         self.metadata[SPOT].interrupt(120)
+        self._join_successor(narrator)
         self.notes["spot drained"] = self.agents[SPOT].wait_line("NODE_DRAINED").time
         wait(lambda: self.client.find(f"/api/v1/nodes/{SPOT}") is None, f"{SPOT} is gone")
         self.notes["spot gone"] = time.time()
         narrator.flush()
+
+    def _join_successor(self, narrator):
+        """The kubelet of the machine that the command launches registers its Node."""
+        request = wait(lambda: self.machines.calls("launch"), "a launch")[0]
+        self.notes["launch"] = request["time"]
+        narrator.say("command", f"launches a machine like {request['like']}, as {self.machines.launched_id(request)}", request["time"])
+        time.sleep(BOOT_SEC)
+        self.stage.create_nodes([SUCCESSOR], [self.machines.launched_id(request)], _labels(SPOT))
+        self.notes["successor"] = self.coordinators["A"].wait_line("SUCCESSOR_READY").time
 
     def deletion(self, narrator):
         leader, other = self.coordinators["A"], self.coordinators["B"]
@@ -440,6 +456,7 @@ class Demo:
 
     def _ending(self, calls):
         states = {n: self.stage.instance_state(i) for n, i in zip(NODES, self.stage.instances())}
+        states[SPOT] = "ended" if self.machines.calls("terminate") else "running"
         left = sorted(n["metadata"]["name"] for n in self.client.get("/api/v1/nodes")["items"])
         claims = len(self.client.get(CLAIMS)["items"])
         notes = self.notes
@@ -447,6 +464,8 @@ class Demo:
         say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the "
             "120 s that EC2 gave; its machine ended, its node gone after "
             f"{notes['spot gone'] - notes['notice']:.1f} s.")
+        say(f"{SUCCESSOR}, in its place: notice -> launch {notes['launch'] - notes['notice']:.1f} s; it took pods "
+            f"{notes['spot gone'] - notes['successor']:.1f} s before {SPOT} was gone.")
         say(f"{QUEUED}, which has no agent: message -> node gone in {notes['queued gone'] - notes['queued']:.1f} s.")
         say(f"{DELETED}: deleted -> gone in {notes['node gone'] - notes['deleted']:.1f} s, of which "
             f"{notes['takeover'] - notes['killed']:.1f} s without a leader; "
@@ -485,6 +504,10 @@ def _template(app):
     }
 
 
+def _labels(node):
+    return {"role": "worker", "pool": "spot" if node == SPOT else "workers"}
+
+
 def _settings(values):
     return [a for key, value in values.items() for a in ("--set", f"{key}={value}")]
 
@@ -503,7 +526,9 @@ def play(stage, directory, screen):
         demo.start_vesper(stack)
         screen.plain(
             f"vesper runs: an agent on each node but {QUEUED}, coordinators A (leads) and B (stands by). Each node is adopted: it has a\n"
-            "NodeClaim, and a finalizer that holds it until its machine has ended.")
+            "NodeClaim, and a finalizer that holds it until its machine has ended.\n"
+            f"{SPOT} belongs to the NodePool \"spot\": a command of the user launches and ends its machines (provider exec), and an\n"
+            "interrupted machine gets a successor (onInterruption: Replace). The other machines are EC2's.")
 
         screen.begin = time.time()
         try:
@@ -513,7 +538,7 @@ def play(stage, directory, screen):
                 demo.question(narrator)
                 screen.heading(f"2. EC2 announces a reboot of {MAINTAINED}: its agent plans for it")
                 demo.maintenance(narrator)
-                screen.heading(f"3. {SPOT} is interrupted: its agent drains it, a coordinator ends its machine")
+                screen.heading(f"3. {SPOT} is interrupted: its agent drains it, a coordinator has a new machine launched")
                 demo.interruption(narrator)
                 screen.heading(f"4. {QUEUED} has no agent: a queue tells the coordinators that it is interrupted")
                 demo.queued(narrator)
