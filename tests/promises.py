@@ -15,9 +15,11 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # (a promise: a bold phrase or a heading of README.md; {suite: the functions of its cases}).
 PROMISES = (
     ("A node is interrupted", {
-        "e2e": ("interrupted_node", "agent_killed", "other_notices", "notices_of_ones_own", "queue_spot", "successor_ready",
-                "launch_leader_killed", "no_capacity"),
+        "e2e": ("interrupted_node", "agent_killed", "other_notices", "notices_of_ones_own", "queue_spot"),
         "node": ("spot", "killed_in_phases"),
+    }),
+    ("A new machine in its place", {
+        "e2e": ("successor_ready", "launch_leader_killed", "no_capacity"),
     }),
     ("A machine shuts down or reboots", {
         "node": ("poweroff", "reboot", "two_reboots", "cancelled", "cable_cut", "killed_in_shutdown", "upgraded"),
