@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemons on a real control plane, beside the API server's own limit and `kubectl drain`."""
 
+import contextlib
 import statistics
 import time
 
 import account
 from cases_cluster import _status_raises
-from cases_node import Interruption
+from cases_launch import Replaced
+from cases_node import Interruption, is_cordon
 from clusterbed import (CLIENTS, COORDINATOR, HELD, KUBELET, MOST, Bed, Gone, Limit, Meter, calls_by_kind, evictions,
                         exponent, median)
 from world import FINALIZER, PDBS
@@ -118,6 +120,50 @@ def interrupted_node(ctx):
             "anonymous_kb": [m.peak.anonymous_kb for m in s.meters], "calls": [len(r.calls) for r in s.runs]
         } for n, s in seen.items()}, "calls_100": kinds, "growth": growth
     })
+
+
+# -- the agent and the coordinator
+
+
+SUCCESSOR_PODS = 10
+
+
+def _answered_notice(b, on_interruption):
+    """One interruption. Seconds from the metadata's answer until the cordon has come to the API server, and until the command of
+    provider exec runs with "launch" (None: it never does)."""
+    r = Replaced(b, "bench", onInterruption=on_interruption)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(r.coordinators())
+        b.fill([r.node], SUCCESSOR_PODS, r.pool)
+        mark = b.audit.mark()
+        r.interrupt(stack)
+        delay = int(r.agent.wait_line("NODE_CORDONED")["cordon_delay_usec"]) / 1e6
+        r.wait_old_gone()
+        cordon = next(c for c in b.calls(mark, f"system:node:{r.node}") if is_cordon(c))
+        launches = r.machines.calls("launch")
+    b.clean()
+    answered = cordon.received - delay
+    return cordon.received - answered, launches[0]["time"] - answered if launches else None
+
+
+def successor(ctx):
+    seen = {"None": [], "Replace": []}
+    for _ in range(ctx.light_runs):
+        for on_interruption, runs in seen.items():
+            runs.append(_answered_notice(bed(ctx), on_interruption))
+    cordons = {name: [cordon for cordon, _ in runs] for name, runs in seen.items()}
+    launches = [launch for _, launch in seen["Replace"]]
+    assert None not in launches and not any(launch for _, launch in seen["None"]), seen
+    ctx.table(f"one node of {SUCCESSOR_PODS} pods interrupted, from the metadata's answer, ms",
+              ("onInterruption", "until", "runs", "median", "most"),
+              [(name, what, len(values), statistics.median(values) * 1000, max(values) * 1000)
+               for name, what, values in (*((n, "the cordon is at the API server", c) for n, c in cordons.items()),
+                                          ("Replace", "the command runs with launch", launches))])
+    ctx.bar("a notice answered -> launch requested, the slowest run", max(launches), 1, "s")
+    ctx.figure("... median; the cordon with and without a successor, medians",
+               f"{statistics.median(launches) * 1000:.0f} ms; " +
+               ", ".join(f"{statistics.median(cordons[n]) * 1000:.1f} ms" for n in ("Replace", "None")))
+    ctx.json("successor", {"launch_seconds": launches, "cordon_seconds": cordons})
 
 
 def load_balancer_wait(ctx):
@@ -430,6 +476,25 @@ def _nodes_growth(ctx, runs):
     return {"growth": growth, "smaller": {str(n): [_figures(r) for r in seen[n]] for n in (10, 50)}}
 
 
+BURST_NODES = 500
+
+
+def burst(ctx):
+    """500 nodes deleted at once, with 1 and with 5 pods each; beside a bare client with as many calls under way."""
+    b, rows = bed(ctx), []
+    for per_node in (1, 5):
+        limit = Limit(BURST_NODES * per_node)
+        _measure_limit(b, limit, ["HTTP/2 2 x 80"], BURST_NODES, per_node)
+        run = _Deleted(ctx, BURST_NODES, per_node)
+        rows.append((f"{BURST_NODES} x {per_node}", run.last_eviction, limit.best, run.last_eviction / limit.best, run.last_gone,
+                     run.sent / run.pods))
+        ctx.bar(f"{BURST_NODES} x {per_node} pods: evictions sent per pod", run.sent / run.pods, 1, "")
+        _twice_bar(ctx, f"{BURST_NODES} x {per_node} pods", [run])
+    header = ("nodes x pods", "last eviction s", "bare client s", "/ bare client", "last node gone s", "evictions per pod")
+    ctx.table("nodes deleted at once", header, rows)
+    ctx.json("burst", [dict(zip(header, row)) for row in rows])
+
+
 def budget_blocked(ctx):
     """200 pods behind one PDB that allows none for a minute, as one more of its pods has no place; then it allows all."""
     b, pods = bed(ctx), 200
@@ -540,12 +605,14 @@ def takeover(ctx):
 
 BENCHES = [
     ("interrupted-node", "a spot notice on a node of 10, 30, 100 pods: the agent alone", interrupted_node),
+    ("successor", "a spot notice, with and without a successor: how soon the node is cordoned and a machine is launched", successor),
     ("load-balancer-wait", "a node of 30 pods is deleted with LoadBalancerWaitSec on", load_balancer_wait),
     ("empty-node", "an empty node is deleted: how soon it is gone", empty_node),
     ("central-drain", "a node of 10, 30, 100 pods is deleted; bare clients and kubectl drain beside it", central_drain),
     ("ctl-drain-100", "vesperctl drain of a node of 100 pods; bare clients and kubectl drain beside it", ctl_drain),
     ("nodes-50x20", "50 nodes of 20 pods deleted at once, without and with PDBs; bare clients", nodes_50),
     ("nodes-200x15", "200 nodes of 15 pods deleted at once, without and with PDBs; 10 and 50", nodes_200),
+    ("nodes-500", "500 nodes of 1 and of 5 pods deleted at once; a bare client", burst),
     ("budget-blocked", "200 pods behind a PDB that allows none for 60 s, then all", budget_blocked),
     ("takeover", "the leader is killed: how soon the other acts", takeover),
 ]

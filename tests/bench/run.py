@@ -55,8 +55,8 @@ DEFAULTS = {
     "coordinator/termination/removals.c": ("TOGETHER_USEC", "OURS_TOGETHER_USEC", "IMMEDIATE_USEC"),
     "coordinator/termination/termination-report.c": ("TOGETHER_USEC", ),
     "coordinator/termination/late-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
-    "coordinator/cloud/cloud.h": ("CLOUD_TURN_USEC",),
-    "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", "CLOUD_EXEC_TURNS_MAX"),
+    "coordinator/cloud/cloud.h": ("CLOUD_PLACE_USEC",),
+    "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", "CLOUD_EXEC_CHANGES_MAX"),
 }
 CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait|Second|Minute|Burst)\w*|Protected)=(.*)$", re.M)
 
