@@ -259,7 +259,8 @@ static void on_found(const CloudResult *result, void *userdata) {
         x->call = cloud_call_free(x->call);
         /* What was refused waits as that said; what may be there is looked for with growing pauses. */
         if (x->maybe || result->outcome != CLOUD_OK)
-                again(x, MAX(backoff_next(&x->backoff, x->owner->context->env->random), result->retry_after_usec));
+                again(x, MAX(backoff_next(&x->backoff, x->owner->context->env->random),
+                             result->retry_after_usec));
         else
                 (void) work_queue_add(x->owner->queue, x->key);
 }
@@ -640,8 +641,8 @@ static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const ch
 
 /* -- a claim with a machine ----------------------------------------------------------------------------- */
 
-/* adoption.c may write the status of the same claim at the same time: this write has a name of its own, so neither waits for the
- * other. */
+/* adoption.c may write the status of the same claim at the same time: this write has a name of its own, so
+ * neither waits for the other. */
 static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *key) {
         ObjectWrite w = { .what = "note the launch of the machine of",
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },

@@ -89,7 +89,8 @@ static const KubeNodePool *pool_that_replaces(const Successors *s, const KubeNod
 }
 
 /* status.successor. name: NULL: none any more. Returns true if the write is sent. */
-static bool write_successor(Successors *s, const KubeNodeClaim *claim, const char *name, bool made, const char *key) {
+static bool write_successor(Successors *s, const KubeNodeClaim *claim, const char *name, bool made,
+                            const char *key) {
         ObjectWrite w = { .what = made ? "note that it was made, the successor of" : "note the successor of",
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" },
                           .state = claim->object.meta.resource_version,

@@ -311,19 +311,23 @@ static void say_unproved(Adoption *a, const KubeNodeClaim *c, const KubeNode *n,
 /* On the Node, and on the Node in whose place it came while that is there. */
 static void say_successor_ready(Adoption *a, const KubeNodeClaim *c, const KubeNode *n) {
         const KubeNodeClaim *old = cluster_view_claim(a->context->view, c->replaces[0]);
-        const KubeNode *old_node = old && old->node_name ? cluster_view_node(a->context->view, old->node_name) : NULL;
-        const char *kind = old_node ? "node" : "NodeClaim", *name = old_node ? old_node->object.meta.name : c->replaces[0];
+        const KubeNode *old_node =
+                old && old->node_name ? cluster_view_node(a->context->view, old->node_name) : NULL;
+        const char *kind = old_node ? "node" : "NodeClaim";
+        const char *name = old_node ? old_node->object.meta.name : c->replaces[0];
         EventObject node = event_object(&n->object);
 
         log_event(a->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_SUCCESSOR_READY,
                   LOG_FIELDS({ "NODE", n->object.meta.name }, { "NODECLAIM", c->object.meta.name }),
                   "Node %s is Ready and takes pods in place of %s %s", n->object.meta.name, kind, name);
-        event_record(a->context->recorder, &node, EVENT_NORMAL, "SuccessorReady", "The node takes pods in place of %s %s", kind, name);
+        event_record(a->context->recorder, &node, EVENT_NORMAL, "SuccessorReady",
+                     "The node takes pods in place of %s %s", kind, name);
         if (old_node) {
                 EventObject replaced = event_object(&old_node->object);
 
                 event_record(a->context->recorder, &replaced, EVENT_NORMAL, "SuccessorReady",
-                             "Node %s (NodeClaim %s) takes pods in place of this one", n->object.meta.name, c->object.meta.name);
+                             "Node %s (NodeClaim %s) takes pods in place of this one", n->object.meta.name,
+                             c->object.meta.name);
         }
 }
 
