@@ -23,6 +23,8 @@ static LaunchAct act_of_deleted(const LaunchFacts *f, usec_t *ret_usec) {
 
         if (!f->is_asked)
                 return LAUNCH_RELEASE;
+        if (f->maybe && f->lacks_provider) /* nobody can be asked where the machine is */
+                return LAUNCH_WAIT;
         if (f->can_find && (f->looked_usec == 0 || f->looked_usec < settled))
                 return act_at(f, LAUNCH_FIND, f->again_usec, ret_usec);
         return act_at(f, LAUNCH_RELEASE, settled, ret_usec);
@@ -37,7 +39,9 @@ LaunchAct launch_act(const LaunchFacts *f, usec_t *ret_usec) {
         if (!f->is_wanted || (f->is_asked && (f->is_final || f->now_usec >= usec_add(f->since_usec, LAUNCH_ASKED_USEC))))
                 return LAUNCH_GIVE_UP;
         if (!f->is_asked)
-                return f->may_begin ? act_at(f, LAUNCH_REQUEST, f->again_usec, ret_usec) : LAUNCH_WAIT;
+                return f->may_begin  ? act_at(f, LAUNCH_REQUEST, f->again_usec, ret_usec)
+                       : f->is_stale ? LAUNCH_GIVE_UP
+                                     : LAUNCH_WAIT;
         if (f->is_accepted && f->can_find) {
                 usec_t named = usec_add(f->time_usec, LAUNCH_NAMED_USEC);
 

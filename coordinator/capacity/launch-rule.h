@@ -27,8 +27,10 @@
 typedef struct LaunchFacts {
         bool deleting;      /* the claim is being deleted */
         bool is_wanted;     /* its NodePool is there, is not being deleted, and its provider can launch */
+        bool lacks_provider; /* no provider is there that can be asked about the requests */
         bool may_begin;     /* the machine of an earlier attempt is gone, and the pool's limits have room */
         bool is_asked;      /* a request is in the claim */
+        bool is_stale;      /* what the machine replaces is gone, and the claim is older than LAUNCH_ASKED_USEC */
         bool maybe;         /* ... and it, or an earlier one, may have launched a machine */
         bool can_find;      /* the provider has find */
         bool is_final;      /* the last answer says that the request can never work */

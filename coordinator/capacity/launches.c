@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launches.h"
 
-#include <inttypes.h>
-
+#include "adoption.h"
 #include "backoff.h"
 #include "hashmap.h"
 #include "launch-rule.h"
+#include "launch-voice.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
@@ -39,7 +39,7 @@ typedef struct Launch {
         CloudAnswer answer;
         char *words;             /* the cloud's, or NULL */
         char *id;                /* as the cloud has named it */
-        bool told_unasked;
+        bool told_unasked, told_waits;
         usec_t again_usec;       /* wall clock */
         Backoff backoff;
 } Launch;
@@ -119,27 +119,19 @@ static const KubeNodeClaim *claim_of(const Launch *x) {
 
 /* -- whom it replaces ----------------------------------------------------------------------------------- */
 
-/* NULL: it is gone. */
-static const KubeNodeClaim *replaced_by(const Launches *l, const KubeNodeClaim *claim) {
-        return cluster_view_claim(l->context->view, claim->replaces[0]);
-}
-
-static const KubeNode *node_of(const Launches *l, const KubeNodeClaim *claim) {
-        return claim && claim->node_name ? cluster_view_node(l->context->view, claim->node_name) : NULL;
-}
-
 /* Returns the provider of its pool, or of the machine that it replaces. NULL: it cannot launch, or is not
  * known. */
 static CloudProvider *provider_of(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
         const CloudRegistry *cloud = l->context->cloud;
         CloudProvider *p = NULL;
 
-        if (pool && pool->provider_name)
+        /* A request may have gone to another provider than the one that the pool names now. */
+        if (pool && pool->provider_name && !claim->request.token)
                 p = cloud_registry_named(cloud, pool->provider_name);
         else if (claim->request.like)
                 p = cloud_registry_for(cloud, claim->request.like);
-        else if (cloud->n_providers == 1)
-                p = cloud->providers[0];
+        for (size_t i = 0; i < cloud->n_providers && claim->request.token && !(p && cloud_provider_has(p, CLOUD_LAUNCH)); i++)
+                p = cloud->providers[i];
         return p && cloud_provider_has(p, CLOUD_LAUNCH) ? p : NULL;
 }
 
@@ -155,7 +147,7 @@ static const char *capacity_type_of(const KubeNode *n) {
  * requested for that one. That claim may be gone when the request leaves. */
 static void add_likeness(const Launches *l, const KubeNodeClaim *claim, const KubeNodeClaim *before,
                          JsonWriter *w) {
-        const KubeNode *n = node_of(l, before);
+        const KubeNode *n = launch_node_of(l->context->view, before);
         const char *zone = n ? object_meta_label(&n->object.meta, LABEL_ZONE) : NULL;
         const char *capacity_type = n ? capacity_type_of(n) : NULL;
         bool is_next = claim->attempt > 1;
@@ -177,7 +169,8 @@ static CloudLaunch launch_of(const KubeNodeClaim *claim, const KubeNodePool *poo
 
 /* spec.limits of the pool hold with one machine more. Of anything but "nodes" only the machine that goes says how much one more
  * would be: its place is free when it has gone. */
-static bool limits_have_room(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+/* Returns the resource of spec.limits that has no room; NULL: all have. Borrowed. */
+static const char *limit_that_holds(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
         const KubeNodeClaim *c;
         int64_t n = 0, max;
 
@@ -187,65 +180,58 @@ static bool limits_have_room(const Launches *l, const KubeNodeClaim *claim, cons
                 const KeyValue *limit = pool->limits.items + i;
                 bool counts = streq(limit->key, "nodes") && parse_int64(limit->value, &max) >= 0;
 
-                if (counts ? n > max : replaced_by(l, claim) != NULL)
-                        return false;
+                if (counts ? n > max : launch_replaced(l->context->view, claim) != NULL)
+                        return limit->key;
         }
-        return true;
+        return NULL;
+}
+
+/* The claim of the attempt before is gone. */
+static bool previous_is_gone(const Launches *l, const KubeNodeClaim *claim) {
+        _cleanup_free_ char *previous = NULL;
+
+        if (claim->attempt <= 1)
+                return true;
+        previous = successor_claim_name(claim->replaces[0], claim->attempt - 1);
+        return previous && !cluster_view_claim(l->context->view, previous);
 }
 
 static bool may_begin(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
-        _cleanup_free_ char *previous = NULL;
+        return !pool->object.invalid && previous_is_gone(l, claim) && !limit_that_holds(l, claim, pool);
+}
 
-        if (claim->attempt > 1) {
-                previous = successor_claim_name(claim->replaces[0], claim->attempt - 1);
-                if (!previous || cluster_view_claim(l->context->view, previous))
-                        return false;
-        }
-        return limits_have_room(l, claim, pool);
+/* An invalid pool keeps its launches: what it says is not known. */
+static bool is_wanted(const KubeNodePool *pool) {
+        return pool && pool->object.meta.deletion_usec == 0 &&
+               (pool->object.invalid || pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE);
 }
 
 /* -- what people are told ------------------------------------------------------------------------------- */
 
-/* On the claim, and on the Node that is waited for. */
 static void say(const Launch *x, const KubeNodeClaim *claim, EventType type, const char *reason, const char *message) {
-        const KubeNode *n = node_of(x->owner, replaced_by(x->owner, claim));
-        EventObject of_claim = event_object(&claim->object);
-
-        event_record(x->owner->context->recorder, &of_claim, type, reason, "%s", message);
-        if (n) {
-                EventObject of_node = event_object(&n->object);
-
-                event_record(x->owner->context->recorder, &of_node, type, reason, "Its successor, NodeClaim %s: %s",
-                             claim->object.meta.name, message);
-        }
+        launch_say(x->owner->context, claim, type, NULL, reason, message ? message : "out of memory");
 }
 
 static void tell_failed(Launch *x) {
-        static const struct {
-                const char *reason, *text;
-        } failures[_CLOUD_ANSWER_MAX] = {
-                [CLOUD_ANSWER_UNKNOWN] = { "LaunchUnknown", "It is not known whether the cloud launched the machine. "
-                                                            "Asking again launches no second one" },
-                [CLOUD_ANSWER_LATER] = { "LaunchFailed", "The cloud did not launch the machine now. vesper asks again" },
-                [CLOUD_ANSWER_NO_CAPACITY] = { "NoCapacity", "The cloud has no capacity for the machine now. vesper asks again" },
-                [CLOUD_ANSWER_AT_MINIMUM] = { "LaunchFailed", "The cloud did not launch the machine now. vesper asks again" },
-                [CLOUD_ANSWER_REFUSED] = { "LaunchRefused", "The cloud refused to launch the machine. vesper asks again" },
-        };
-        const char *reason = failures[x->answer].reason;
         const KubeNodeClaim *claim = claim_of(x);
         _cleanup_free_ char *message = NULL;
 
         if (!claim || x->answer == CLOUD_ANSWER_ACCEPTED || x->is_final) /* launch_give_up() reports that it is final */
                 return;
-        message = strf("%s%s%s", failures[x->answer].text, isempty(x->words) ? "" : ": ", strempty(x->words));
-        if (!message)
-                return;
-        log_event(x->owner->context->env->log, LOG_LEVEL_WARNING, MESSAGE_LAUNCH_FAILED,
-                  LOG_FIELDS({ "NODECLAIM", x->name }, { "REASON", reason }), "NodeClaim %s: %s", x->name, message);
-        say(x, claim, EVENT_WARNING, reason, message);
+        message = strf("%s%s%s", launch_failure_text(x->answer), isempty(x->words) ? "" : ": ", strempty(x->words));
+        launch_say(x->owner->context, claim, EVENT_WARNING, MESSAGE_LAUNCH_FAILED, launch_failure_reason(x->answer),
+                   message ? message : launch_failure_text(x->answer));
 }
 
 /* -- what is asked -------------------------------------------------------------------------------------- */
+
+static void tell_not_found(Launch *x, const char *words) {
+        const KubeNodeClaim *claim = claim_of(x);
+        _cleanup_free_ char *shown = str_sanitize(strempty(words), WORDS_MAX_BYTES), *message = launch_find_message(shown);
+
+        if (claim)
+                say(x, claim, EVENT_WARNING, "FindFailed", message);
+}
 
 static void on_found(const CloudResult *result, void *userdata) {
         Launch *x = userdata;
@@ -256,6 +242,10 @@ static void on_found(const CloudResult *result, void *userdata) {
                 x->looked_usec = x->find_usec;
         else if (streq_ptr(result->code, CLOUD_UNSUPPORTED))
                 x->can_find = false;
+        else if (x->maybe)
+                tell_not_found(x, result->message);
+        else /* the cloud has said already that it launched nothing */
+                x->looked_usec = x->find_usec;
         x->call = cloud_call_free(x->call);
         /* What was refused waits as that said; what may be there is looked for with growing pauses. */
         if (x->maybe || result->outcome != CLOUD_OK)
@@ -289,6 +279,7 @@ static void on_launched(const CloudResult *result, void *userdata) {
         if (x->answer == CLOUD_ANSWER_ACCEPTED && result->provider_id)
                 (void) free_and_strdup(&x->id, result->provider_id);
         x->call = cloud_call_free(x->call);
+        x->record = kube_call_free(x->record); /* refused in its place: the request stands there, and has not left */
         tell_failed(x);
         again(x, MAX(backoff_next(&x->backoff, x->owner->context->env->random), result->retry_after_usec));
 }
@@ -346,7 +337,8 @@ static void on_place(void *userdata) {
 
         if (x->record)
                 return;
-        if (pool && claim->object.meta.deletion_usec == 0)
+        if (claim && claim->object.meta.deletion_usec == 0 && is_wanted(pool) &&
+            (claim->request.token || may_begin(x->owner, claim, pool)))
                 body = record_body(x, claim);
         if (body && kube_patch(context->client, &target, KUBE_PATCH_MERGE, body, &options, on_recorded, x, &x->record) >= 0)
                 return;
@@ -370,6 +362,23 @@ static void launch_request(Launch *x, const KubeNodeClaim *claim, const KubeNode
 }
 
 /* -- what is written ------------------------------------------------------------------------------------ */
+
+/* Returns true if the machine that the cloud has named was there before it was asked for: another claim has it, or its Node is
+ * older than the request. */
+static bool is_an_old_machine(const Launch *x, const KubeNodeClaim *claim) {
+        const ClusterView *view = x->owner->context->view;
+        const KubeNode *n = cluster_view_node_of_provider_id(view, x->id, NULL);
+        usec_t since = usec_sub(claim->request.since_usec, USEC_PER_MINUTE); /* clocks differ */
+        const KubeNodeClaim *other;
+
+        if (n && n->object.meta.creation_usec < since)
+                return true;
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(view, &it, &other);)
+                if (other != claim && streq_ptr(other->provider_id, x->id) &&
+                    (other->replaces || other->object.meta.creation_usec < since))
+                        return true;
+        return false;
+}
 
 static void launch_take(Launch *x, const KubeNodeClaim *claim) {
         ObjectWrite w = { .what = "name the machine of",
@@ -398,6 +407,17 @@ static void launch_take(Launch *x, const KubeNodeClaim *claim) {
                 (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
 }
 
+/* The command mixes machines up: what it says of this one counts as a refusal. */
+static void refuse_machine(Launch *x, const KubeNodeClaim *claim) {
+        free(x->words);
+        x->words = strf("the provider named machine %.256s, which is another's already", x->id);
+        x->id = mfree(x->id);
+        x->is_answered = true;
+        x->answer = CLOUD_ANSWER_REFUSED;
+        tell_failed(x);
+        again(x, backoff_next(&x->backoff, x->owner->context->env->random));
+}
+
 /* Nothing was launched: nobody waits for it. */
 static void launch_release(Launch *x, const KubeNodeClaim *claim) {
         ObjectWrite w = { .what = "release",
@@ -412,7 +432,10 @@ static void launch_release(Launch *x, const KubeNodeClaim *claim) {
         else if (r > 0 && object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body) > 0) {
                 log_event(x->owner->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODECLAIM", x->name }),
                           "NodeClaim %s is being deleted, and no machine was launched for it: removing its finalizer", x->name);
-                say(x, claim, EVENT_NORMAL, "NothingLaunched", "No machine was launched for it");
+                if (x->maybe && !x->can_find)
+                        say(x, claim, EVENT_WARNING, "MachineUnknown", launch_unknown_text);
+                else
+                        say(x, claim, EVENT_NORMAL, "NothingLaunched", "No machine was launched for it");
         }
 }
 
@@ -433,11 +456,14 @@ static void launch_give_up(Launch *x, const KubeNodeClaim *claim, bool is_wanted
                 message = strf("The provider cannot launch machines: %s", strempty(x->words));
         else if (!is_wanted)
                 message = strdup("vesper does not ask for the machine any more: its NodePool is gone, has onInterruption: None, or has no provider that can launch");
+        else if (!claim->request.token)
+                message = strdup("vesper does not ask for the machine any more: the one before is gone, and spec.limits of its NodePool have no room");
         else
-                message = strf("No machine was launched within 15 minutes, and it is not asked for any more: %s",
+                message = strf("The cloud named no machine within 15 minutes, and vesper asks for it no more%s: %s",
+                               x->maybe ? ". A request may have launched one all the same: vesper looks for it for 10 minutes, and ends it" : "",
                                isempty(x->words) ? "the cloud did not say why" : x->words);
         if (delete_claim(x->owner, claim, x->key))
-                say(x, claim, EVENT_WARNING, "LaunchGivenUp", message ? message : "No machine was launched");
+                say(x, claim, EVENT_WARNING, "LaunchGivenUp", message);
 }
 
 /* The view may only not have caught up. */
@@ -466,7 +492,7 @@ static Condition failing_condition(const Launch *x) {
 
         return (Condition){ .type = CLAIM_LAUNCH_FAILING,
                             .status = failing ? CONDITION_TRUE : CONDITION_FALSE,
-                            .reason = failing ? "NotLaunched" : "Accepted",
+                            .reason = failing ? launch_failure_reason(x->answer) : "Accepted",
                             .message = failing ? x->words : NULL };
 }
 
@@ -508,6 +534,7 @@ static bool answer_stands(Launch *x, const KubeNodeClaim *claim) {
 static void launch_resume(Launch *x, const KubeNodeClaim *claim) {
         x->maybe = claim_request_is_open(&claim->request);
         x->answer = CLOUD_ANSWER_UNKNOWN;
+        (void) free_and_strdup(&x->words, claim->request.message);
 }
 
 static int launch_new(Launches *l, const KubeNodeClaim *claim, const char *key, Launch **ret) {
@@ -538,9 +565,11 @@ static LaunchFacts facts_of(const Launch *x, const KubeNodeClaim *claim, const K
 
         return (LaunchFacts){
                 .deleting = claim->object.meta.deletion_usec > 0,
-                .is_wanted = x->provider && pool && pool->object.meta.deletion_usec == 0 && !pool->object.invalid &&
-                             pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE,
+                .is_wanted = x->provider && is_wanted(pool),
+                .lacks_provider = !x->provider,
                 .may_begin = pool && may_begin(x->owner, claim, pool),
+                .is_stale = !launch_replaced(x->owner->context->view, claim) &&
+                            wall_of(x->owner) >= usec_add(claim->object.meta.creation_usec, LAUNCH_ASKED_USEC),
                 .is_asked = r->token,
                 .maybe = x->maybe,
                 .can_find = x->can_find && x->provider && cloud_provider_has(x->provider, CLOUD_FIND),
@@ -556,6 +585,19 @@ static LaunchFacts facts_of(const Launch *x, const KubeNodeClaim *claim, const K
         };
 }
 
+/* Says once what the claim waits for, where no Event has said so. */
+static void tell_waits(Launch *x, const KubeNodeClaim *claim, const KubeNodePool *pool, const LaunchFacts *facts) {
+        const char *limit = !facts->is_asked && pool && previous_is_gone(x->owner, claim) ? limit_that_holds(x->owner, claim, pool)
+                                                                                            : NULL;
+        _cleanup_free_ char *message = NULL;
+
+        if (x->told_waits || (!limit && !(facts->deleting && facts->lacks_provider)))
+                return;
+        x->told_waits = true;
+        message = limit ? launch_limit_message(claim, limit) : launch_no_provider_message(claim);
+        say(x, claim, EVENT_WARNING, limit ? "WaitingForLimits" : "FindFailed", message);
+}
+
 static void launch_step(Launch *x, const KubeNodeClaim *claim) {
         const KubeNodePool *pool = cluster_view_pool(x->owner->context->view, strempty(claim->node_pool));
         Loop *loop = x->owner->context->env->loop;
@@ -567,6 +609,7 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
         facts = facts_of(x, claim, pool);
         switch (launch_act(&facts, &at)) {
         case LAUNCH_WAIT:
+                tell_waits(x, claim, pool, &facts);
                 at = at == USEC_INFINITY ? usec_add(loop_now(loop), LOOK_AGAIN_USEC) : loop_from_wall(loop, at);
                 (void) work_queue_add_at(x->owner->queue, x->key, at);
                 return;
@@ -577,7 +620,10 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
                 launch_find(x, claim);
                 return;
         case LAUNCH_TAKE:
-                launch_take(x, claim);
+                if (is_an_old_machine(x, claim))
+                        refuse_machine(x, claim);
+                else
+                        launch_take(x, claim);
                 return;
         case LAUNCH_GIVE_UP:
                 launch_give_up(x, claim, facts.is_wanted);
@@ -589,6 +635,21 @@ static void launch_step(Launch *x, const KubeNodeClaim *claim) {
                 break;
         }
         assert(false && "a launch without an act");
+}
+
+/* Without it the claim of a machine could go before the machine. */
+static bool put_finalizer(Launch *x, const KubeNodeClaim *claim) {
+        ObjectWrite w = { .what = "put the finalizer on",
+                          .target = { .kind = &kube_node_claim_kind, .name = x->name },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = x->key };
+        _cleanup_free_ char *body = NULL;
+
+        if (termination_add_finalizer_patch(&claim->object, &body) <= 0)
+                (void) work_queue_retry(x->owner->queue, x->key);
+        else
+                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+        return false;
 }
 
 /* The claim is vesper's own: its phase says so. The phase, and what the machine is to be like, are written
@@ -604,7 +665,11 @@ static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
         _cleanup_free_ char *body = NULL;
         JsonWriter *json;
 
-        if (streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHING) || claim->object.meta.deletion_usec > 0)
+        if (claim->object.meta.deletion_usec > 0)
+                return true;
+        if (!object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
+                return put_finalizer(x, claim);
+        if (streq_ptr(claim->phase, CLAIM_PHASE_LAUNCHING))
                 return true;
         if (!before) {
                 say_unasked(x, claim);
@@ -676,9 +741,11 @@ static void see_timeout(Launches *l, const KubeNodeClaim *claim, const char *key
         const KubeNodePool *pool = cluster_view_pool(l->context->view, strempty(claim->node_pool));
         usec_t timeout = pool ? pool->disruption.launch_timeout_usec : LAUNCH_TIMEOUT_USEC;
         usec_t due = usec_add(claim->request.time_usec, timeout);
-        EventObject o = event_object(&claim->object);
+        _cleanup_free_ char *message = NULL;
 
-        if (claim->request.time_usec == 0)
+        const KubeNode *n = cluster_view_node_of_provider_id(l->context->view, claim->provider_id, NULL);
+
+        if (claim->request.time_usec == 0 || (n && adoption_is_initialized(l->context->view, claim, n)))
                 return;
         if (wall_of(l) < due) {
                 (void) work_queue_add_at(l->queue, key, loop_from_wall(l->context->env->loop, due));
@@ -686,16 +753,8 @@ static void see_timeout(Launches *l, const KubeNodeClaim *claim, const char *key
         }
         if (!delete_claim(l, claim, key))
                 return;
-        if (claim->attempt < SUCCESSOR_ATTEMPTS_MAX)
-                event_record(l->context->recorder, &o, EVENT_WARNING, "LaunchTimeout",
-                             "Machine %s was launched, and is no node that takes pods %" PRIu64 " minutes later: vesper ends it, and asks for "
-                             "attempt %" PRIi64 " of %d",
-                             claim->provider_id, timeout / USEC_PER_MINUTE, claim->attempt + 1, SUCCESSOR_ATTEMPTS_MAX);
-        else
-                event_record(l->context->recorder, &o, EVENT_WARNING, "LaunchTimeout",
-                             "Machine %s was launched, and is no node that takes pods %" PRIu64 " minutes later: vesper ends it, and asks for "
-                             "no other after %d attempts",
-                             claim->provider_id, timeout / USEC_PER_MINUTE, SUCCESSOR_ATTEMPTS_MAX);
+        message = launch_timeout_message(claim, is_wanted(pool), timeout);
+        launch_say(l->context, claim, EVENT_WARNING, NULL, "LaunchTimeout", message ? message : "out of memory");
 }
 
 static bool is_noted_launched(const KubeNodeClaim *claim) {

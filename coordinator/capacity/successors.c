@@ -14,10 +14,13 @@
 
 /* Maximum time for which the end of a new machine waits for the claim of the next attempt. */
 #define NEXT_STANDS_USEC USEC_PER_MINUTE
+/* ... and so long after its deletion at the least, whoever leads. */
+#define KEPT_USEC (10 * USEC_PER_MINUTE)
 
 struct Successors {
         const TerminationContext *context;
         WorkQueue *queue;
+        usec_t born_usec; /* loop_now() */
 };
 
 int successors_new(const TerminationContext *context, WorkQueue *queue, Successors **ret) {
@@ -29,6 +32,7 @@ int successors_new(const TerminationContext *context, WorkQueue *queue, Successo
                 return -ENOMEM;
         s->context = context;
         s->queue = queue;
+        s->born_usec = loop_now(context->env->loop);
         *ret = s;
         return 0;
 }
@@ -209,6 +213,10 @@ void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char 
 }
 
 bool successors_keep(const Successors *s, const KubeNodeClaim *claim) {
+        /* A claim that cannot be made (a webhook, a quota, a name that is taken) keeps no other for ever. */
+        if (loop_wall(s->context->env->loop) >= usec_add(claim->object.meta.deletion_usec, KEPT_USEC) &&
+            loop_now(s->context->env->loop) >= usec_add(s->born_usec, NEXT_STANDS_USEC))
+                return false;
         if (kube_node_claim_is_new(claim))
                 return !successors_next_stands(s, claim);
         if (claim->successor_is_made || kube_node_claim_is_standalone(claim) || !pool_that_replaces(s, claim))
@@ -228,7 +236,7 @@ const KubeNodeClaim *successor_named_by(const ClusterView *view, const KubeNodeC
         const char *name = claim->attempt > 1 ? previous : claim->replaces[0];
         const KubeNodeClaim *before = name ? cluster_view_claim(view, name) : NULL;
 
-        return before && streq_ptr(before->successor, claim->object.meta.name) ? before : NULL;
+        return before && streq_ptr(before->successor, claim->object.meta.name) && streq_ptr(before->node_pool, claim->node_pool) ? before : NULL;
 }
 
 /* -- tests ---------------------------------------------------------------------------------------------- */

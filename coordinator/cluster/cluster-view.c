@@ -583,7 +583,7 @@ static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, co
 
 /* Higher is better. */
 static unsigned claim_rank(const KubeNodeClaim *c, const KubeNode *n) {
-        return (c->object.meta.deletion_usec == 0 ? 4 : 0) + (c->replaces ? 2 : 0) +
+        return (c->object.meta.deletion_usec == 0 ? 4 : 0) + (kube_node_claim_is_launched(c) ? 2 : 0) +
                (streq_ptr(c->node_name, n->object.meta.name) ? 1 : 0);
 }
 

@@ -24,6 +24,8 @@
 /* The API server's clock, and ours. */
 #define CLOCKS_APART_USEC USEC_PER_MINUTE
 #define LAUNCH_LOOK_AGAIN_USEC USEC_PER_SEC
+/* A machine whose launch is not known comes within that, or counts as any other. */
+#define LAUNCH_UNKNOWN_USEC (15 * USEC_PER_MINUTE)
 #define MACHINE_NAME_MAX_BYTES 128u /* of a UUID or machine id, in the CRD */
 #define PROVIDER_ID_MAX_BYTES 2048u /* of a claim's providerID, in the CRD */
 /* Maximum number of Nodes that adoption_next_wakeup() reports on: tests with thousands of Nodes would be
@@ -183,7 +185,7 @@ static bool startup_is_over(const ClusterView *v, const KubeNodeClaim *c, const 
         return true;
 }
 
-static bool is_initialized(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+bool adoption_is_initialized(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
         return kube_node_is_ready(n) && (!c->replaces || startup_is_over(v, c, n));
 }
 
@@ -232,7 +234,7 @@ static bool no_longer_refused(const KubeNodeClaim *c, Condition *ret) {
 
 /* While it is in service. */
 static const char *phase_of(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
-        return kube_node_claim_is_new(c) && !is_initialized(v, c, n) ? "Registered" : "Adopted";
+        return kube_node_claim_is_new(c) && !adoption_is_initialized(v, c, n) ? "Registered" : "Adopted";
 }
 
 /* Initialized stays true once a Ready was seen. */
@@ -246,7 +248,7 @@ static bool status_is_right(const ClusterView *v, const KubeNodeClaim *c, const 
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
                 if (!condition_is_true(c, adopted_conditions[i].type) &&
-                    (!adopted_conditions[i].wants_ready || is_initialized(v, c, n)))
+                    (!adopted_conditions[i].wants_ready || adoption_is_initialized(v, c, n)))
                         return false;
         return true;
 }
@@ -274,7 +276,7 @@ static char *status_body(const ClusterView *v, const KubeNodeClaim *c, const Kub
                 return NULL;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++) {
                 bool met = condition_is_true(c, adopted_conditions[i].type) ||
-                           !adopted_conditions[i].wants_ready || is_initialized(v, c, n);
+                           !adopted_conditions[i].wants_ready || adoption_is_initialized(v, c, n);
 
                 if (c->replaces && streq(adopted_conditions[i].type, CLAIM_LAUNCHED))
                         continue; /* launches.c has said it */
@@ -350,7 +352,7 @@ static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n,
         else if (object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body) > 0) {
                 if (proof->state == IDENTITY_PROOF_UNPROVED && !identity_is_right(c, proof))
                         say_unproved(a, c, n, proof);
-                if (kube_node_claim_is_new(c) && is_initialized(a->context->view, c, n))
+                if (kube_node_claim_is_new(c) && adoption_is_initialized(a->context->view, c, n))
                         say_successor_ready(a, c, n);
         }
 }
@@ -566,7 +568,8 @@ static bool may_be_launched(const Adoption *a, const KubeNodePool *pool, const K
 
         for (HashmapIterator it = {}; cluster_view_iterate_claims(a->context->view, &it, &claim);)
                 if (!claim->provider_id && claim_request_is_open(&claim->request) && streq_ptr(claim->node_pool, pool->object.meta.name) &&
-                    claim->request.since_usec <= usec_add(n->object.meta.creation_usec, CLOCKS_APART_USEC))
+                    claim->request.since_usec <= usec_add(n->object.meta.creation_usec, CLOCKS_APART_USEC) &&
+                    loop_wall(a->context->env->loop) < usec_add(claim->request.time_usec, LAUNCH_UNKNOWN_USEC))
                         return true;
         return false;
 }

@@ -51,5 +51,7 @@ const char *adoption_refusal(const ClusterView *view, const CloudRegistry *cloud
                              const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,
                              char **ret_message);
 /* The claim that this pool makes for this Node, as JSON. NULL on ENOMEM. Pure. */
+/* The Node is Ready. Of a machine that vesper asked for its startup taints and readiness.k8s.io taints are gone, too. */
+bool adoption_is_initialized(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n);
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n);
 void adoption_next_wakeup(const Adoption *a, Wakeups *w); /* reports the identity proofs, too */

@@ -37,11 +37,13 @@ static void add_duration(JsonWriter *w, const char *key, usec_t usec) {
 }
 
 char *claim_body_close(JsonWriter *w, const KubeNodePool *pool) {
-        _cleanup_(json_writer_freep) JsonWriter *owned = w;
+        char *body;
 
         add_duration(w, "terminationGracePeriod", pool->termination_grace_usec);
         add_duration(w, "expireAfter", pool->disruption.expire_after_usec);
         json_close_object(w);
         json_close_object(w);
-        return json_writer_steal(w, NULL);
+        body = json_writer_steal(w, NULL);
+        json_writer_free(w);
+        return body;
 }

@@ -440,7 +440,7 @@ static bool is_launched_for_another(const Orphans *o, const KubeNodeClaim *claim
         const KubeNode *n = cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), NULL);
         const KubeNodeClaim *other = n ? cluster_view_claim_of_node(o->context->view, n) : NULL;
 
-        return other && other != claim && other->replaces && !claim->replaces && other->object.meta.deletion_usec == 0 &&
+        return other && other != claim && kube_node_claim_is_launched(other) && !claim->replaces && other->object.meta.deletion_usec == 0 &&
                claim->object.meta.deletion_usec == 0 && streq_ptr(other->provider_id, claim->provider_id);
 }
 

@@ -34,7 +34,7 @@ static const Row rows[] = {
         { FAKE_NODES, "GracefulNodeShutdownInProgress", "NodeShutdown DrainCompleted" },
         { FAKE_NODES, "vesper.sh/TerminationBlocked", ANY },
         { FAKE_NODECLAIMS, "Launched", "Adopted Launching Launched" },
-        { FAKE_NODECLAIMS, "LaunchFailing", "NotLaunched Accepted Launched" },
+        { FAKE_NODECLAIMS, "LaunchFailing", "LaunchUnknown LaunchFailed NoCapacity LaunchRefused Accepted Launched" },
         { FAKE_NODECLAIMS, "Registered", "Adopted" },
         { FAKE_NODECLAIMS, "Initialized", "NodeReady NodeNotReady" },
         { FAKE_NODECLAIMS, "Drained", "Drained Draining" },

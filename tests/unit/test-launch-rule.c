@@ -39,6 +39,13 @@ static const struct {
         { "an earlier attempt or the limits hold it", { .is_wanted = true, .now_usec = NOW },
           LAUNCH_WAIT, NEVER },
         { "nobody wants it", { .may_begin = true, .now_usec = NOW }, LAUNCH_GIVE_UP, 0 },
+        { "held for too long, and the machine before is gone", { .is_wanted = true, .is_stale = true, .now_usec = NOW },
+          LAUNCH_GIVE_UP, 0 },
+        { "the machine before is gone, and nothing holds it", { WANTED, .is_stale = true }, LAUNCH_REQUEST, 0 },
+        { "deleted, and nobody can be asked for the machine", { DELETED, .maybe = true, .lacks_provider = true },
+          LAUNCH_WAIT, NEVER },
+        { "deleted, nobody can be asked, and nothing was launched", { DELETED, .lacks_provider = true },
+          LAUNCH_RELEASE, 0 },
         { "nobody wants it, and it may not begin", { .now_usec = NOW }, LAUNCH_GIVE_UP, 0 },
         { "deleted before the first request", { WANTED, .deleting = true }, LAUNCH_RELEASE, 0 },
         { "deleted, and nobody wants it", { .deleting = true, .now_usec = NOW, .again_usec = NOW + 1 },
@@ -158,13 +165,14 @@ static void check(const LaunchFacts *f) {
                 assert_true(f->can_find && f->is_asked && f->now_usec >= f->again_usec);
         if (act == LAUNCH_RELEASE) {
                 assert_true(f->deleting);
+                assert_false(f->is_asked && f->maybe && f->lacks_provider);
                 assert_true(!f->is_asked || f->now_usec >= settled);
                 assert_true(!f->is_asked || !f->can_find || (has_looked && f->looked_usec >= settled));
         }
         if (act == LAUNCH_GIVE_UP)
                 assert_false(f->deleting);
         if (act == LAUNCH_WAIT && at == USEC_INFINITY) /* another claim goes, or the pool changes */
-                assert_true(!f->deleting && !f->is_asked && !f->may_begin);
+                assert_true(f->deleting ? f->is_asked && f->maybe && f->lacks_provider : !f->is_asked && !f->may_begin);
         else if (act == LAUNCH_WAIT)
                 assert_true(at > f->now_usec);
 }
@@ -177,7 +185,7 @@ TEST_CASE(test_every_combination) {
         static const usec_t looked[] = { 0, NOW - SECOND, NOW };
         const size_t times = ELEMENTSOF(since) * ELEMENTSOF(last) * ELEMENTSOF(again) * ELEMENTSOF(looked);
 
-        for (unsigned bits = 0; bits < 1u << 9; bits++)
+        for (unsigned bits = 0; bits < 1u << 11; bits++)
                 for (size_t i = 0; i < times; i++) {
                         size_t k = i;
                         LaunchFacts f = { .deleting = bits & 1,
@@ -189,6 +197,8 @@ TEST_CASE(test_every_combination) {
                                           .is_final = bits & 64,
                                           .has_id = bits & 128,
                                           .is_accepted = bits & 256,
+                                          .lacks_provider = bits & 512,
+                                          .is_stale = bits & 1024,
                                           .now_usec = NOW };
 
                         f.since_usec = NOW - since[k % ELEMENTSOF(since)];

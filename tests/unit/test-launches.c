@@ -272,10 +272,10 @@ TEST_CASE(test_given_up) {
         } rows[] = {
                 { "unsupported", TOY_UNSUPPORTED, 0, "The provider cannot launch machines: no launch here",
                   false },
-                { "no capacity", TOY_NO_CAPACITY, 15 * M, "No machine was launched within 15 minutes",
+                { "no capacity", TOY_NO_CAPACITY, 15 * M, "The cloud named no machine within 15 minutes, and vesper asks for it no more: ",
                   false },
                 { "no answer: a machine may come for ten minutes more", TOY_UNKNOWN, 24 * M,
-                  "No machine was launched within 15 minutes", false },
+                  "vesper looks for it for 10 minutes, and ends it", false },
                 { "nobody wants it any more", TOY_NO_CAPACITY, 2 * M,
                   "vesper does not ask for the machine any more", true },
         };

@@ -365,6 +365,8 @@ const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *t
 bool kube_node_claim_is_standalone(const KubeNodeClaim *c);
 /* Our finalizer is on it, and its status names the Node that was adopted by it. */
 bool kube_node_claim_is_adopted(const KubeNodeClaim *c);
+/* vesper asked the cloud for its machine. A person may write spec.replaces, and not that. */
+bool kube_node_claim_is_launched(const KubeNodeClaim *c);
 /* vesper asked for its machine, and that has not become a node yet that takes pods. */
 bool kube_node_claim_is_new(const KubeNodeClaim *c);
 const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type);

@@ -252,6 +252,10 @@ bool kube_node_claim_is_adopted(const KubeNodeClaim *c) {
         return object_meta_has_finalizer(&c->object.meta, FINALIZER_TERMINATION) && !isempty(c->node_uid);
 }
 
+bool kube_node_claim_is_launched(const KubeNodeClaim *c) {
+        return c->replaces && c->request.token;
+}
+
 bool kube_node_claim_is_new(const KubeNodeClaim *c) {
         const Condition *k = kube_node_claim_condition(c, CLAIM_INITIALIZED);
 
