@@ -18,7 +18,7 @@
 #define RECORD_TIMEOUT_USEC (5 * USEC_PER_SEC)
 /* What was recorded lets the request leave for so long. */
 #define RECORDED_USEC (5 * USEC_PER_SEC)
-/* What waits for another claim to go, or for room in spec.limits, looks again then. */
+/* A claim that waits for another one to go, or for room in spec.limits, is reconciled so often. */
 #define LOOK_AGAIN_USEC (5 * USEC_PER_SEC)
 #define WORDS_MAX_BYTES 1024u
 
@@ -455,7 +455,8 @@ static void launch_give_up(Launch *x, const KubeNodeClaim *claim, bool is_wanted
         if (x->is_final)
                 message = strf("The provider cannot launch machines: %s", strempty(x->words));
         else if (!is_wanted)
-                message = strdup("vesper does not ask for the machine any more: its NodePool is gone, has onInterruption: None, or has no provider that can launch");
+                message = strdup("vesper does not ask for the machine any more: its NodePool is gone, has onInterruption: None, or has no "
+                                 "provider that can launch");
         else if (!claim->request.token)
                 message = strdup("vesper does not ask for the machine any more: the one before is gone, and spec.limits of its NodePool have no room");
         else

@@ -8,8 +8,8 @@
  *   Launched    its Node has not come yet; a machine that vanishes meanwhile is orphan.h's
  *   Registered  its Node is there, and adopted (adoption.h)
  *
- * One that has not become a node that takes pods within spec.disruption.launchTimeout of its pool is deleted, which ends the
- * machine. So is one whose machine nobody wants any more. What follows it is successors.h's.
+ * A claim whose machine is no node that takes pods within spec.disruption.launchTimeout of its pool is deleted; that ends the
+ * machine. A claim whose machine nobody wants any more is deleted, too. successors.h says what follows.
  *
  * Every request is in the claim (status.group) before it leaves, in its place at the provider, by a patch that names the version
  * in view: two leaders never send for one claim.

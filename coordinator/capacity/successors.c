@@ -138,7 +138,7 @@ static void tell(Successors *s, const KubeNodeClaim *claim, const char *name) {
         }
 }
 
-/* What its successor replaces, and the how-manieth it is. */
+/* Returns the claim that the successor replaces, and the number of the attempt. */
 static const char *next_of(const KubeNodeClaim *claim, int64_t *ret_attempt) {
         *ret_attempt = kube_node_claim_is_new(claim) ? claim->attempt + 1 : 1;
         return kube_node_claim_is_new(claim) ? claim->replaces[0] : claim->object.meta.name;

@@ -31,7 +31,7 @@ char *successor_claim_name(const char *replaced, int64_t attempt);
 /* NULL on ENOMEM. */
 char *successor_claim_body(const KubeNodePool *pool, const char *name, const char *replaced, int64_t attempt);
 
-/* A claim that is in view, whatever it is: it gets its successor where it is to have one. */
+/* Asks for a successor of the claim, if the claim is to have one. */
 void successors_see_claim(Successors *s, const KubeNodeClaim *claim, const char *key);
 /* Asks for a successor of a claim whose node is about to be deleted to be repaired. Returns true if the claim
  * names its successor, or gets none: the node may be deleted. The successor is made once the claim is being

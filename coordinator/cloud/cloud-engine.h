@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What all providers do alike: reservations wait in order, within a cloud's rates and a number of places; describes that wait
+ * Code that all providers share: reservations wait in order, within a cloud's rates and a number of places; describes that wait
  * together leave as one batch; what is refused is told from the loop. A provider gives the few functions of CloudEngineOps: what
  * stands before a request, how one is sent, and what its answer means.
  *
@@ -12,17 +12,17 @@
  *
  *      NEW, WAITING, YOURS, SENT --refused, lease lost, no memory--> REFUSED --pump--> DONE
  *
- * There are two lines: looks (describe, list, find, group), which leave as soon as they have a place, and all that changes something, each in
- * its order. What needs no proof passes YOURS without a stop.
+ * There are two queues, each in order: looks (describe, list, find, group) and changes. A request without
+ * CloudReservation.prove passes YOURS at once.
  *
  * Each machine has at most one request with a place, or on its way, that ends the machine or removes it from its
  * group. Others wait in their order until that one is answered.
  *
  * A place takes no token, the request does: the bucket holds one for each place, and none is lost where a place is given back.
  *
- * What is LOST has lost its place and not its seniority: it goes to the head of the line when its owner sends. So an owner whose
- * proof takes longer than a place is held still ends his machine: without a line there is a place at once, and with one he is
- * asked again when his proof has lapsed, so that the place finds an answer, or one that is less than 10 s away.
+ * A LOST request goes to the head of the queue when its owner sends it. So an owner who needs longer than a place is held still
+ * ends his machine: if nobody else waits there is a place at once. Otherwise he is asked again when his check has lapsed, so that
+ * the next place finds a check that holds, or one that is less than 10 s away.
  *
  * The pump runs from one timer. Owners are called back only from the pump, from cloud_engine_give_places() and from
  * cloud_request_finish(); a callback may free any request and start others, so who calls them reads its list anew.

@@ -46,10 +46,11 @@
  *      pool          is missing where the Node has no claim any more.
  *      providerID    as the Node had it when it was adopted, or as launch or find has answered it; "exec://" and the Node's
  *                    name for a Node without spec.providerID.
- *      group         name of the group that the machine is to be a member of, as "group" has answered it.
+ *      group         spec.provider.group of the NodePool.
  *      like          providerID of a machine that the new one is to be like. That machine may have gone.
  *      zone          topology.kubernetes.io/zone that the new Node is to have.
- *      capacityType  "spot" or "on-demand".
+ *      capacityType  value of the label vesper.sh/capacity-type, or karpenter.sh/capacity-type, of the Node whose machine is
+ *                    replaced: "spot", "on-demand".
  *      refill        true: the group launches another machine in place of this one. false: the group becomes smaller by one.
  *      shrink        true: the group becomes smaller by this machine. false: the group keeps its size.
  *      node.name     the Node's name, the one thing that a kubelet cannot choose: the API server lets it write no other
@@ -100,7 +101,8 @@
  *                 Events say so once, and its agent puts the node back into service.
  *
  *      launch     must give the word "launch":
- *                   accepted     the machine comes, or is there: nothing is asked again. providerID, if it is known already.
+ *                   accepted     the machine comes, or is there. providerID, if it is known already. Else vesper asks find until
+ *                                that names the machine, and repeats the launch after five minutes, or if there is no find.
  *                   unknown      the machine may have been launched. vesper asks find, or the same launch again.
  *                   later        nothing was launched; the same launch may succeed after a while.
  *                   noCapacity   nothing was launched; there is no such machine to give now.
@@ -140,7 +142,10 @@
  *      - A launch that failed may still succeed later. Write the opId to the machine (client token, name, tag) in the request
  *        that creates it, so that find finds it then. A repeated launch goes on with that machine.
  *      - Look in every zone, by name and by tag, before you create a machine.
- *      - If nothing was launched, say so: the NodeClaim then goes at once. If that is not sure, say "unknown".
+ *      - If nothing was launched, say so: a NodeClaim that is deleted then goes at once. If that is not sure, say "unknown".
+ *
+ * This release of vesper asks for launch and find (spec.disruption.onInterruption: Replace). It does not ask for leave, end and
+ * group yet.
  *
  * A run may take 60 seconds; then its process group is killed. At most 16 runs go on at a time, the others wait in order.
  * An operation that changes something keeps its place while vesper checks the node once more: at most 12 do so at a time,

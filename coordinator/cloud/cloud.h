@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * cloud/: one provider per file behind CloudProvider: cloud-ec2.c, cloud-exec.c; what they do alike is cloud-engine.c. What
- * ends a machine and what tells whether it is there. Calls base, loop, log, json, http-client; called by termination/. Never touches the Kubernetes API.
+ * cloud/: one provider per file behind CloudProvider: cloud-ec2.c, cloud-exec.c; the code that they share is
+ * cloud-engine.c. Describes, launches and ends machines. Calls base, loop, log, json, http-client; called by termination/. Never touches the Kubernetes API.
  *
  * Whether a machine is there. GONE is what the cloud itself calls ended (EC2: terminated). NOT FOUND is less: the cloud
  * does not know the machine. It is answered only if the provider has proved its scope: the credentials' account and region
@@ -16,9 +16,9 @@
  * the cloud's own record of the instance leads to that name. One that does not hands over all that is known of the Node
  * and leaves the proof to whoever ends the machine (cloud-exec.h).
  *
- * Every operation is a reservation. It waits for whatever stands before a request (the region, keys, the cloud's rate, room for
- * one more child). A question leaves as soon as it has its place. What changes something must not leave by what was seen long ago:
- * when the place is its owner's, he proves that the request may leave as things are now, and sends it, or gives the place back.
+ * Every operation is a reservation. It waits for everything that a request needs (the region, keys, the cloud's rate, room for
+ * one more child). A question leaves as soon as it has its place. A request that changes something needs a fresh check: when it
+ * has its place, its owner checks that it may leave as things are now. He then sends it, or gives the place back.
  */
 
 #include "env.h"
@@ -94,9 +94,9 @@ typedef struct CloudIdentity {
         const char *method; /* static: how it was proved to be this Node's, "PrivateDNSName"; NULL: it was not */
 } CloudIdentity;
 
-/* What an answer says of an operation that changes something. */
+/* Result of an operation that changes something. */
 typedef enum CloudAnswer {
-        CLOUD_ANSWER_ACCEPTED,    /* it is done, or will be: nothing is asked again */
+        CLOUD_ANSWER_ACCEPTED,    /* it is done, or will be */
         CLOUD_ANSWER_UNKNOWN,     /* it may have been done: look first; the identical request does not do it twice, but for reboot */
         CLOUD_ANSWER_LATER,       /* it was not done; the same again after a while */
         CLOUD_ANSWER_NO_CAPACITY, /* it was not done; the same again after a while, or elsewhere */
@@ -164,10 +164,10 @@ typedef struct CloudReservation {
         bool shrink;        /* of end: the group becomes smaller by this machine; else it launches another */
         /* Nothing leaves (and no child is started) once may_send says no: CLOUD_RETRY, message "lease lost". */
         HttpGuard guard;
-        /* The place is yours: prove, then cloud_call_send(), or give the place back by cloud_call_free(), in here or later. A
-         * place keeps others from theirs: after CLOUD_PLACE_USEC it is taken away. The call stays, costs nothing, and has the
-         * next place as soon as it is sent. Called once, and again when what was said has lapsed before there was a place. NULL:
-         * it is sent at once. Always of what needs no proof (describe, list). */
+        /* Called when the request has its place. The owner checks, then calls cloud_call_send() or cloud_call_free(), in here or
+         * later. A place keeps others from theirs: after CLOUD_PLACE_USEC it is taken away. The call stays, costs nothing, and
+         * has the next place as soon as it is sent. Called again if the check has lapsed (cloud_call_send()) before there was a
+         * place. NULL: the request is sent as soon as it has its place. Always NULL for questions (describe, list, find, group). */
         void (*prove)(void *userdata);
         cloud_done_t done;
         void *userdata;
@@ -247,7 +247,7 @@ const char *cloud_provider_next_witness(CloudProvider *p);
  *   end         as terminate, with what becomes of the group's size; of a machine that already goes nothing becomes smaller
  *   group       the group of the machine, as the cloud has it now
  *
- * What a provider does about the limits of a group it reads from the group afresh for each call. */
+ * A provider reads the limits of a group afresh for each call. */
 #define CLOUD_UNSUPPORTED "unsupported"
 int cloud_reserve(CloudProvider *p, const CloudReservation *reservation, CloudCall **ret);
 bool cloud_provider_has(const CloudProvider *p, CloudOperation o);

@@ -17,8 +17,9 @@
  *
  *   describe    one question to the cloud; where a second one is needed, it follows
  *   terminate   prove whose machine it is, reserve a place at the provider (and prove it again in there, if that took longer than
- *               10 s), have the owner prove that the machine may go as things are now, send; once accepted, describe until the machine cannot come back. An answer without error is an
- *               acceptance, whatever state it tells; a state that it tells counts at once
+ *               10 s), have the owner prove that the machine may go as things are now, send; once accepted, describe until the
+ *               machine cannot come back. An answer without error is an acceptance, whatever state it tells; a state that it
+ *               tells counts at once
  *
  *   IDLE, DESCRIBED --describe--> DESCRIBING --answer--> DESCRIBED, or DESCRIBE_DUE --10 s--> DESCRIBING
  *     |
@@ -79,14 +80,14 @@ bool machine_end_is_proved(const MachineEnd *m);
 bool machine_end_is_proved_anew(const MachineEnd *m);
 /* Describes once (twice, where that is needed), unless a describe is under way or termination has begun. */
 void machine_end_describe(MachineEnd *m);
-/* From now on: end it, when the owner confirms. Called again it changes nothing. */
+/* Starts the termination. The request leaves when the owner confirms. A second call changes nothing. */
 void machine_end_terminate(MachineEnd *m);
 /* It has its place, and waits for the owner to confirm: what he knew before may not be so any more. He was told
  * (changed()). */
 bool machine_end_asks(const MachineEnd *m);
 /* Where it asks (else nothing happens): the terminate is sent as cloud_call_send() says. */
 void machine_end_confirm(MachineEnd *m, usec_t until_usec);
-/* Such a time for what is so now, and may not be so for long. */
+/* How long a confirmation of what is so now holds. */
 #define MACHINE_END_CONFIRMED_USEC (5 * USEC_PER_SEC)
 /* Not now: no terminate is sent until it is asked for again, and its place is given back. False: too late, one was sent, or
  * was accepted and none is due; what was sent and has not left this host yet does not leave. */

@@ -17,6 +17,11 @@
 
 /* What a NodePool may set and nothing acts on yet: whoever makes it work takes its row out. vesperctl plan reads what stands
  * in spec.disruption, spec.template and spec.offerings. */
+/* Then spec.limits, spec.provider.group and spec.template.startupTaints are acted on, for the machines that are asked for. */
+static bool asks_for_machines(const KubeNodePool *pool) {
+        return pool->disruption.on_interruption == ON_INTERRUPTION_REPLACE;
+}
+
 static bool sets_empty_after(const KubeNodePool *pool) {
         return pool->disruption.empty_after_usec != USEC_INFINITY;
 }
@@ -61,7 +66,7 @@ static bool sets_offerings(const KubeNodePool *pool) {
 }
 
 static bool sets_limits(const KubeNodePool *pool) {
-        return pool->limits.n_items > 0;
+        return pool->limits.n_items > 0 && !asks_for_machines(pool);
 }
 
 static bool sets_weight(const KubeNodePool *pool) {
@@ -71,12 +76,13 @@ static bool sets_weight(const KubeNodePool *pool) {
 static bool sets_template(const KubeNodePool *pool) {
         const PoolTemplate *t = &pool->template;
 
-        return t->labels.n_items > 0 || t->annotations.n_items > 0 || t->n_taints > 0 || t->n_startup_taints > 0 ||
+        return t->labels.n_items > 0 || t->annotations.n_items > 0 || t->n_taints > 0 ||
+               (t->n_startup_taints > 0 && !asks_for_machines(pool)) ||
                t->n_requirements > 0 || t->kubelet_version || t->os_image;
 }
 
 static bool sets_group(const KubeNodePool *pool) {
-        return pool->provider_group;
+        return pool->provider_group && !asks_for_machines(pool);
 }
 
 static const struct {
@@ -93,7 +99,7 @@ static const struct {
         { "spec.disruption.budgets", "no node is removed that nobody has asked to be removed", sets_budgets },
         { "spec.disruption.windows", "no node is removed that nobody has asked to be removed", sets_windows },
         { "spec.offerings", "no machine is asked for", sets_offerings },
-        { "spec.limits", "no machine is asked for, but in the place of one that goes (onInterruption)", sets_limits },
+        { "spec.limits", "no machine is asked for", sets_limits },
         { "spec.weight", "no machine is asked for", sets_weight },
         { "spec.template but its terminationGracePeriod", "nodes are neither made nor changed after it", sets_template },
         { "spec.provider.group", "machines are ended one by one, and not through a group", sets_group },
