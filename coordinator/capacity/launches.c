@@ -412,6 +412,8 @@ static void refuse_machine(Launch *x, const KubeNodeClaim *claim) {
         free(x->words);
         x->words = strf("the provider named machine %.256s, which is another's already", x->id);
         x->id = mfree(x->id);
+        if (x->find_usec >= claim->request.time_usec) /* find saw no machine of this claim */
+                x->looked_usec = x->find_usec;
         x->is_answered = true;
         x->answer = CLOUD_ANSWER_REFUSED;
         tell_failed(x);

@@ -110,6 +110,8 @@ static CloudResult toy_answer_launch(CoordinatorRig *r, const CloudReservation *
                 toy_bring_machine(r, x, o->launch.like);
         if (answers[answer].names)
                 result.provider_id = x->machine->provider_id;
+        if (cloud->misnamed && result.outcome == CLOUD_OK)
+                result.provider_id = cloud->misnamed;
         return result;
 }
 
@@ -124,7 +126,10 @@ static CloudResult toy_answer_find(CoordinatorRig *r, const char *op_id) {
                 return (CloudResult){ .outcome = r->toy.find_outcome,
                                       .code = is_unsupported ? CLOUD_UNSUPPORTED : NULL,
                                       .message = "the cloud is in a bad mood" };
-        return (CloudResult){ .outcome = CLOUD_OK, .provider_id = seen ? x->machine->provider_id : NULL };
+        return (CloudResult){ .outcome = CLOUD_OK,
+                              .provider_id = r->toy.misnamed ? r->toy.misnamed
+                                             : seen          ? x->machine->provider_id
+                                                             : NULL };
 }
 
 static CloudResult toy_answer(const CloudRequest *r) {

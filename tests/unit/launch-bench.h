@@ -96,6 +96,10 @@ static inline void set_answers(Room *r, const ToyLaunchAnswer *answers, size_t n
         r->rig->toy.n_launch_answers = n;
 }
 
+static inline void set_pool(Room *r, const char *spec) {
+        fake_merge(r->rig->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':%s}", spec);
+}
+
 static inline bool has_ended(Room *r, const char *node) {
         return rig_machine(r->rig, node)->state != INSTANCE_PRESENT;
 }

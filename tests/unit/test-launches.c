@@ -234,10 +234,113 @@ TEST_CASE(test_find_fails) {
         interrupt_and_run(&r, 5 * M);
         assert_int_equal(r.rig->toy.n_launches, 1);
         assert_in_range(r.rig->toy.n_finds, 4, 20);
+        assert_true(rig_event_says(r.rig, r.names[1], "FindFailed", ": the cloud is in a bad mood. vesper asks again"));
         r.rig->toy.find_outcome = CLOUD_OK;
         rig_run(r.rig, 90 * S);
         assert_replaced(&r);
         assert_int_equal(r.rig->toy.n_launches, 1);
+}
+
+/* A deleted claim waits for an answer of find only if a machine may be there. */
+TEST_CASE(test_deleted_and_find_fails) {
+        static const struct {
+                ToyLaunchAnswer answer;
+                bool stays;
+        } rows[] = {
+                { TOY_NO_CAPACITY, false },
+                { TOY_UNKNOWN, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_room_ Room r;
+
+                room_init(&r);
+                set_answers(&r, &rows[i].answer, 1);
+                r.rig->toy.find_outcome = CLOUD_RETRY;
+                interrupt_and_run(&r, 1500 * MSEC);
+                assert_int_equal(r.rig->toy.n_launches, 1);
+                delete_claim(&r, 1);
+                rig_run(r.rig, 15 * M);
+                assert_int_equal(claim(&r, 1) != NULL, rows[i].stays);
+                assert_int_equal(rig_has_event(r.rig, r.names[1], "FindFailed"), rows[i].stays);
+                r.rig->toy.find_outcome = CLOUD_OK;
+                rig_run(r.rig, 2 * M);
+                assert_null(claim(&r, 1));
+                assert_int_equal(r.rig->toy.n_launches, 1);
+        }
+}
+
+/* The cloud names a machine that was there before the request. */
+TEST_CASE(test_misnamed) {
+#define UNJOINED "aws:///" ZONE "/i-unjoined"
+        static const struct {
+                const char *what, *provider_id;
+                ToyLaunchAnswer answer;
+                bool is_deleted; /* a person deletes the claim, and the cloud goes on */
+        } rows[] = {
+                { "machine of a claim without a Node", UNJOINED, TOY_LOST, false },
+                { "machine of a Node without a claim", "aws:///us-east-1b/i-beacon", TOY_LOST, false },
+                { "by find alone", UNJOINED, TOY_UNKNOWN, false },
+                { "for ever", UNJOINED, TOY_LOST, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                ToyMachine *unjoined;
+                _cleanup_room_ Room r;
+
+                print_message("  %s\n", rows[i].what);
+                room_make(&r);
+                fake_add_node(r.rig->cluster, BEACON, "us-east-1b", "i-beacon", NULL);
+                room_begin(&r, "{" REPLACE "}");
+                unjoined = rig_add_machine(r.rig, UNJOINED, "unjoined");
+                fake_put(r.rig->cluster, FAKE_NODECLAIMS,
+                         fj_parse("{'metadata':{'name':'other'},"
+                                  "'spec':{'nodePool':'" POOL "','providerID':'" UNJOINED "'}}"));
+                rig_run(r.rig, 2 * M);
+                r.rig->toy.misnamed = rows[i].provider_id;
+                set_answers(&r, &rows[i].answer, 1);
+                interrupt_and_run(&r, 10 * S);
+                assert_null(fj_string(claim(&r, 1), "spec", "providerID", NULL));
+                assert_true(rig_event_says(r.rig, r.names[1], "LaunchRefused", rows[i].provider_id));
+                if (rows[i].is_deleted) {
+                        delete_claim(&r, 1);
+                        rig_run(r.rig, 15 * M);
+                        assert_null(claim(&r, 1));
+                        assert_int_equal(unjoined->state, INSTANCE_PRESENT);
+                        continue;
+                }
+                r.rig->toy.misnamed = NULL;
+                rig_run(r.rig, 2 * M);
+                assert_string_equal(phase(&r, 1), "Launched");
+                assert_int_equal(r.rig->toy.n_launched, 1);
+                assert_ptr_equal(rig_claim(r.rig, "n0-1"), claim(&r, 1));
+        }
+}
+
+/* The launch waits in line for its place at the provider, and its pool changes meanwhile. */
+TEST_CASE(test_changed_in_line) {
+        static const char *const specs[] = {
+                "{'disruption':{'onInterruption':'None'}}",
+                "{'limits':{'nodes':'0'}}",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
+                _cleanup_room_ Room r;
+                unsigned n_turns;
+
+                print_message("  %s\n", specs[i]);
+                room_init(&r);
+                r.rig->toy.turn_usec = 20 * S;
+                n_turns = r.rig->toy.n_turns;
+                interrupt_and_run(&r, 5 * S);
+                assert_string_equal(phase(&r, 1), "Launching");
+                assert_int_equal(r.rig->toy.n_turns, n_turns + 1);
+                assert_string_equal(request(&r, "token"), "");
+                set_pool(&r, specs[i]);
+                rig_run(r.rig, 5 * M);
+                assert_int_equal(r.rig->toy.n_launches, 0);
+                assert_null(rig_node(r.rig, "n0"));
+        }
 }
 
 /* The claim is deleted while the answer to its request is under way: that answer names a machine. */
@@ -431,6 +534,42 @@ TEST_CASE(test_leaders) {
         }
 }
 
+/* The pool has another provider when the next leader starts: the machine is looked for where it was asked for. */
+TEST_CASE(test_other_provider) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        set_pool(&r, "{'provider':{'name':'ec2'}}");
+        r.rig->toy.seen_after_usec = 3 * M;
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_ACCEPTED }, 1);
+        interrupt_and_run(&r, 30 * S);
+        assert_null(rig_node(r.rig, "n0"));
+        rig_kill(r.rig, 0);
+        set_pool(&r, "{'provider':{'name':'exec'}}");
+        rig_start(r.rig, 0);
+        rig_run(r.rig, 4 * M);
+        assert_replaced(&r);
+        assert_string_equal(phase(&r, 1), "Launched");
+        assert_int_equal(r.rig->toy.n_launches, 1);
+}
+
+/* Nobody leads for longer than launchTimeout, and the new node takes pods meanwhile. */
+TEST_CASE(test_no_leader) {
+        _cleanup_room_ Room r;
+
+        room_init_launched(&r);
+        rig_kill(r.rig, 0);
+        rig_join(r.rig, "n0-1");
+        rig_run(r.rig, 20 * M);
+        rig_start(r.rig, 0);
+        rig_run(r.rig, 5 * M);
+        assert_replaced(&r);
+        assert_true(rig_is_adopted(r.rig, "n0-1"));
+        assert_string_equal(phase(&r, 1), "Adopted");
+        assert_int_equal(r.rig->toy.n_launches, 1);
+        assert_false(rig_has_event(r.rig, r.names[1], "LaunchTimeout"));
+}
+
 /* -- nothing left over ---------------------------------------------------------------------------------- */
 
 static void play_interruption(CoordinatorRig *r, const char *node) {
@@ -463,6 +602,9 @@ int main(void) {
                 cmocka_unit_test(test_asked), cmocka_unit_test(test_chain),
                 cmocka_unit_test(test_not_asked), cmocka_unit_test(test_repair),
                 cmocka_unit_test(test_answers), cmocka_unit_test(test_find_fails),
+                cmocka_unit_test(test_deleted_and_find_fails),
+                cmocka_unit_test(test_misnamed), cmocka_unit_test(test_changed_in_line),
+                cmocka_unit_test(test_other_provider), cmocka_unit_test(test_no_leader),
                 cmocka_unit_test(test_slow_cloud), cmocka_unit_test(test_given_up),
                 cmocka_unit_test(test_joins_early), cmocka_unit_test(test_adopted_first),
                 cmocka_unit_test(test_record_conflict),
