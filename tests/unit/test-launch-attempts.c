@@ -55,6 +55,23 @@ TEST_CASE(test_attempts) {
         }
 }
 
+/* The pool replaces machines no more when launchTimeout is over. */
+TEST_CASE(test_timeout_of_unwanted) {
+        _cleanup_room_ Room r;
+
+        room_make(&r);
+        room_begin(&r, "{'disruption':{'onInterruption':'Replace','launchTimeout':'5m'}}");
+        interrupt_and_run(&r, 30 * S);
+        assert_replaced(&r);
+        set_pool(&r, "{'disruption':{'onInterruption':'None'}}");
+        rig_run(r.rig, 6 * M);
+        assert_true(rig_event_says(r.rig, r.names[1], "LaunchTimeout",
+                                   "vesper ends it, and asks for no other: its NodePool does not replace machines"));
+        assert_int_equal(n_claims(&r), 0);
+        assert_true(has_ended(&r, "n0-1"));
+        assert_int_equal(r.rig->toy.n_launches, 1);
+}
+
 /* A person deletes the successor. */
 TEST_CASE(test_deleted) {
         static const struct {
@@ -180,6 +197,23 @@ TEST_CASE(test_limits) {
         }
 }
 
+/* spec.limits never have room. */
+TEST_CASE(test_limits_for_ever) {
+        _cleanup_room_ Room r;
+
+        room_make(&r);
+        room_begin(&r, "{" REPLACE ",'limits':{'nodes':'0'}}");
+        interrupt_and_run(&r, 14 * M);
+        assert_int_equal(rig_n_events(r.rig, r.names[1], "WaitingForLimits"), 1);
+        assert_true(rig_event_says(r.rig, r.names[1], "WaitingForLimits", "for one machine more (nodes)"));
+        assert_int_equal(n_claims(&r), 1);
+        assert_false(is_deleting(claim(&r, 1)));
+        rig_run(r.rig, 2 * M);
+        assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp", "spec.limits of its NodePool have no room"));
+        assert_int_equal(n_claims(&r), 0);
+        assert_int_equal(r.rig->toy.n_launches, 0);
+}
+
 /* -- claims that are made late, never, or by a person -------------------------------------------------- */
 
 /* The claim is not made, or not acknowledged, before the machine that goes has gone. */
@@ -223,6 +257,31 @@ TEST_CASE(test_made_late) {
                         assert_replaced(&r);
                 assert_int_equal(r.rig->toy.n_launches, !rows[i].never);
         }
+}
+
+/* The API server refuses the new claim for ever. Another leader, which sees no Node, keeps the claim of the interrupted
+ * machine for 10 minutes. */
+static void on_create(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        if (q->resource && q->resource->id == FAKE_NODECLAIMS && q->verb == FAKE_CREATE)
+                ret_fault->status = 403;
+}
+
+TEST_CASE(test_create_refused) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        fake_api_set_fault(r.rig->api, on_create, NULL);
+        interrupt_and_run(&r, 30 * S);
+        assert_null(rig_node(r.rig, "n0"));
+        rig_kill(r.rig, 0);
+        rig_start(r.rig, 0);
+        rig_run(r.rig, 8 * M);
+        assert_true(is_deleting(fake_get(r.rig->cluster, FAKE_NODECLAIMS, NULL, r.replaced)));
+        rig_run(r.rig, 2 * M);
+        assert_int_equal(n_claims(&r), 0);
+        assert_true(has_ended(&r, "n0"));
+        assert_int_equal(r.rig->toy.n_launches, 0);
+        fake_api_set_fault(r.rig->api, NULL, NULL);
 }
 
 /* The claim of the next attempt is never made: the machine is ended all the same. */
@@ -277,13 +336,61 @@ TEST_CASE(test_forged) {
         }
 }
 
+/* A person makes a claim as vesper would, for the machine of a Node that has a claim. */
+TEST_CASE(test_forged_of_adopted) {
+        static const char *const names[] = { "a-forged", "zz-forged" }; /* whatever the order of names decides */
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                const cJSON *right;
+                _cleanup_room_ Room r;
+
+                room_init(&r);
+                fake_put(r.rig->cluster, FAKE_NODECLAIMS,
+                         fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'" POOL "','replaces':['x'],"
+                                  "'attempt':1,'providerID':'%s','terminationGracePeriod':'0s'}}",
+                                  names[i], rig_machine(r.rig, "n0")->provider_id));
+                for (unsigned step = 0; step < 3; step++) {
+                        rig_run(r.rig, 20 * M);
+                        if (step == 1 && fake_get(r.rig->cluster, FAKE_NODECLAIMS, NULL, names[i]))
+                                (void) fake_delete(r.rig->cluster, FAKE_NODECLAIMS, NULL, names[i], -1);
+                        right = fake_get(r.rig->cluster, FAKE_NODECLAIMS, NULL, r.replaced);
+                        assert_true(right && rig_has_finalizer(right) && !is_deleting(right));
+                        assert_string_equal(fj_string(right, "status", "nodeName", NULL), "n0");
+                        assert_true(rig_node(r.rig, "n0") && !is_deleting(rig_node(r.rig, "n0")));
+                        assert_true(rig_has_finalizer(rig_node(r.rig, "n0")));
+                }
+                assert_false(has_ended(&r, "n0"));
+                assert_int_equal(n_claims(&r), 1);
+                assert_int_equal(r.rig->toy.n_launches, 0);
+        }
+}
+
+/* A person has made the successor's claim already, without a finalizer. */
+TEST_CASE(test_made_by_person) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        fake_put(r.rig->cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'" POOL "','replaces':['%s'],'attempt':1}}",
+                          r.names[1], r.replaced));
+        interrupt(&r, "n0", "spot", "terminate");
+        for (unsigned i = 0; i < 10000 && streq(request(&r, "token"), ""); i++)
+                assert_int_equal(virtual_time_step(r.rig->w.time, USEC_INFINITY), 1);
+        assert_string_not_equal(request(&r, "token"), "");
+        assert_true(rig_has_finalizer(claim(&r, 1)));
+        rig_run(r.rig, 30 * S);
+        assert_replaced(&r);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_vanished), cmocka_unit_test(test_attempts),
                 cmocka_unit_test(test_deleted), cmocka_unit_test(test_open_request),
                 cmocka_unit_test(test_pool_deleted), cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_made_late), cmocka_unit_test(test_next_never_made),
-                cmocka_unit_test(test_forged),
+                cmocka_unit_test(test_forged), cmocka_unit_test(test_forged_of_adopted),
+                cmocka_unit_test(test_made_by_person), cmocka_unit_test(test_create_refused),
+                cmocka_unit_test(test_limits_for_ever), cmocka_unit_test(test_timeout_of_unwanted),
         };
 
         return cmocka_run_group_tests_name("launch-attempts", tests, NULL, NULL);
