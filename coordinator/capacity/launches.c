@@ -32,7 +32,7 @@ typedef struct Launch {
         KubeCall *record;        /* the request is being written */
         usec_t find_usec;        /* wall clock: the last find was sent */
         usec_t looked_usec;      /* as LaunchFacts has it */
-        bool can_find;
+        bool can_find;           /* find has not been answered as unsupported */
         bool maybe;              /* a request may have launched a machine */
         bool is_answered;        /* the last request: what follows is its answer */
         bool is_final;
@@ -167,9 +167,8 @@ static CloudLaunch launch_of(const KubeNodeClaim *claim, const KubeNodePool *poo
                               .capacity_type = claim->request.capacity_type };
 }
 
-/* spec.limits of the pool hold with one machine more. Of anything but "nodes" only the machine that goes says how much one more
- * would be: its place is free when it has gone. */
-/* Returns the resource of spec.limits that has no room; NULL: all have. Borrowed. */
+/* Returns the resource of spec.limits that has no room for one machine more; NULL: all have. Borrowed. Only "nodes" can be counted:
+ * every other resource has room once the machine that is replaced has gone. */
 static const char *limit_that_holds(const Launches *l, const KubeNodeClaim *claim, const KubeNodePool *pool) {
         const KubeNodeClaim *c;
         int64_t n = 0, max;
@@ -420,6 +419,10 @@ static void refuse_machine(Launch *x, const KubeNodeClaim *claim) {
         again(x, backoff_next(&x->backoff, x->owner->context->env->random));
 }
 
+static bool launch_can_find(const Launch *x) {
+        return x->can_find && x->provider && cloud_provider_has(x->provider, CLOUD_FIND);
+}
+
 /* Nothing was launched: nobody waits for it. */
 static void launch_release(Launch *x, const KubeNodeClaim *claim) {
         ObjectWrite w = { .what = "release",
@@ -434,7 +437,7 @@ static void launch_release(Launch *x, const KubeNodeClaim *claim) {
         else if (r > 0 && object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body) > 0) {
                 log_event(x->owner->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODECLAIM", x->name }),
                           "NodeClaim %s is being deleted, and no machine was launched for it: removing its finalizer", x->name);
-                if (x->maybe && !x->can_find)
+                if (x->maybe && !launch_can_find(x))
                         say(x, claim, EVENT_WARNING, "MachineUnknown", launch_unknown_text);
                 else
                         say(x, claim, EVENT_NORMAL, "NothingLaunched", "No machine was launched for it");
@@ -463,7 +466,7 @@ static void launch_give_up(Launch *x, const KubeNodeClaim *claim, bool is_wanted
                 message = strdup("vesper does not ask for the machine any more: the one before is gone, and spec.limits of its NodePool have no room");
         else
                 message = strf("The cloud named no machine within 15 minutes, and vesper asks for it no more%s: %s",
-                               x->maybe ? ". A request may have launched one all the same: vesper looks for it for 10 minutes, and ends it" : "",
+                               x->maybe && launch_can_find(x) ? ". A request may have launched one all the same: vesper looks for it for 10 minutes, and ends it" : "",
                                isempty(x->words) ? "the cloud did not say why" : x->words);
         if (delete_claim(x->owner, claim, x->key))
                 say(x, claim, EVENT_WARNING, "LaunchGivenUp", message);
@@ -473,13 +476,11 @@ static void launch_give_up(Launch *x, const KubeNodeClaim *claim, bool is_wanted
 static void say_unasked(Launch *x, const KubeNodeClaim *claim) {
         usec_t due = usec_add(claim->object.meta.creation_usec, USEC_PER_MINUTE);
 
-        if (wall_of(x->owner) < due || x->told_unasked) {
-                (void) work_queue_add_at(x->owner->queue, x->key, usec_add(loop_now(x->owner->context->env->loop), LOOK_AGAIN_USEC));
-                return;
+        if (wall_of(x->owner) >= due && !x->told_unasked) {
+                x->told_unasked = true;
+                say(x, claim, EVENT_WARNING, "NotAsked",
+                    "No NodeClaim names this one as its successor: no machine is launched for it. vesper makes such claims itself. Delete it");
         }
-        x->told_unasked = true;
-        say(x, claim, EVENT_WARNING, "NotAsked",
-            "No NodeClaim names this one as its successor: no machine is launched for it. vesper makes such claims itself. Delete it");
         (void) work_queue_add_at(x->owner->queue, x->key, usec_add(loop_now(x->owner->context->env->loop), LOOK_AGAIN_USEC));
 }
 
@@ -575,7 +576,7 @@ static LaunchFacts facts_of(const Launch *x, const KubeNodeClaim *claim, const K
                             wall_of(x->owner) >= usec_add(claim->object.meta.creation_usec, LAUNCH_ASKED_USEC),
                 .is_asked = r->token,
                 .maybe = x->maybe,
-                .can_find = x->can_find && x->provider && cloud_provider_has(x->provider, CLOUD_FIND),
+                .can_find = launch_can_find(x),
                 .is_final = x->is_answered && x->is_final,
                 .looked_usec = x->looked_usec,
                 .has_id = x->id,

@@ -553,6 +553,24 @@ TEST_CASE(test_other_provider) {
         assert_int_equal(r.rig->toy.n_launches, 1);
 }
 
+/* The provider has no find: the claim is let go of, and a person is told to look for the machine. */
+TEST_CASE(test_unknown_and_no_find) {
+        _cleanup_room_ Room r;
+
+        room_make(&r);
+        r.rig->toy.no_find = true;
+        room_begin(&r, "{" REPLACE "}");
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_UNKNOWN }, 1);
+        interrupt_and_run(&r, 1500 * MSEC);
+        delete_claim(&r, 1);
+        rig_run(r.rig, 9 * M);
+        assert_non_null(claim(&r, 1));
+        rig_run(r.rig, 2 * M);
+        assert_null(claim(&r, 1));
+        assert_true(rig_has_event(r.rig, r.names[1], "MachineUnknown"));
+        assert_false(rig_has_event(r.rig, r.names[1], "NothingLaunched"));
+}
+
 /* Nobody leads for longer than launchTimeout, and the new node takes pods meanwhile. */
 TEST_CASE(test_no_leader) {
         _cleanup_room_ Room r;
@@ -605,6 +623,7 @@ int main(void) {
                 cmocka_unit_test(test_deleted_and_find_fails),
                 cmocka_unit_test(test_misnamed), cmocka_unit_test(test_changed_in_line),
                 cmocka_unit_test(test_other_provider), cmocka_unit_test(test_no_leader),
+                cmocka_unit_test(test_unknown_and_no_find),
                 cmocka_unit_test(test_slow_cloud), cmocka_unit_test(test_given_up),
                 cmocka_unit_test(test_joins_early), cmocka_unit_test(test_adopted_first),
                 cmocka_unit_test(test_record_conflict),
