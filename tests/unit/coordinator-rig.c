@@ -137,6 +137,8 @@ static CloudResult toy_answer(const CloudRequest *r) {
         ToyCloud *cloud = &rig->toy;
         ToyMachine *m = hashmap_get(cloud->machines, r->machine->provider_id);
 
+        if (r->call.operation == CLOUD_FIND || r->call.operation == CLOUD_LAUNCH)
+                cloud->n_other += cloud->other == TOY_OTHER_LAUNCHES && streq(cloud_request_engine(r)->provider.ops->name, "exec");
         if (r->call.operation == CLOUD_FIND)
                 return toy_answer_find(rig, r->reservation.op_id);
         if (r->call.operation == CLOUD_LAUNCH)
@@ -269,6 +271,18 @@ static bool toy_exec_owns(const CloudProvider *p, const char *provider_id) {
         return !isempty(provider_id);
 }
 
+static bool toy_owns_nothing(const CloudProvider *p, const char *provider_id) {
+        return false;
+}
+
+static const CloudProviderOps toy_other_ops[_TOY_OTHER_MAX] = {
+        [TOY_OTHER_OWNS] = { .name = "exec", .owns = toy_exec_owns, .free = toy_free },
+        [TOY_OTHER_LAUNCHES] = { .name = "exec",
+                                 .owns = toy_owns_nothing,
+                                 .operations = 1u << CLOUD_LAUNCH | 1u << CLOUD_FIND,
+                                 .free = toy_free },
+};
+
 static const CloudProviderOps toy_exec_ops = {
         .name = "exec",
         .owns = toy_exec_owns,
@@ -394,6 +408,15 @@ static const char *on_getenv(const char *name, void *userdata) {
                                                       : NULL;
 }
 
+static void add_toy(RigCoordinator *c, const CloudProviderOps *ops) {
+        ToyProvider *toy = MUST(new0(ToyProvider, 1));
+
+        toy->rig = c->rig;
+        toy->loop = c->loop;
+        assert_return_code(cloud_engine_init(&toy->engine, &c->env, ops, &toy_engine_ops), 0);
+        cloud_registry_add(&c->cloud, &toy->engine.provider);
+}
+
 static void make_provider(RigCoordinator *c) {
         CoordinatorRig *r = c->rig;
         CloudConfig config = { .name = "ec2",
@@ -406,7 +429,6 @@ static void make_provider(RigCoordinator *c) {
                                       : r->toy.no_find  ? &toy_blind_ops
                                       : r->toy.launches ? &toy_launching_ops
                                                         : &toy_ops;
-        ToyProvider *toy;
 
         if (r->use_ec2) {
                 assert_return_code(http_inproc_route(c->transport, EC2_ORIGIN, fake_ec2_handle, r->ec2), 0);
@@ -415,11 +437,9 @@ static void make_provider(RigCoordinator *c) {
                 if (!r->toy.is_exec)
                         return;
         }
-        toy = MUST(new0(ToyProvider, 1));
-        toy->rig = r;
-        toy->loop = c->loop;
-        assert_return_code(cloud_engine_init(&toy->engine, &c->env, ops, &toy_engine_ops), 0);
-        cloud_registry_add(&c->cloud, &toy->engine.provider);
+        if (r->toy.other != TOY_ALONE)
+                add_toy(c, &toy_other_ops[r->toy.other]);
+        add_toy(c, ops);
         c->provider = c->cloud.providers[0];
 }
 

@@ -47,6 +47,14 @@ typedef enum ToyLaunchAnswer {
         _TOY_LAUNCH_ANSWER_MAX,
 } ToyLaunchAnswer;
 
+/* A provider named exec, in front of the toy cloud. */
+typedef enum ToyOther {
+        TOY_ALONE,
+        TOY_OTHER_OWNS,     /* every providerID is its own, and no operation launch is there */
+        TOY_OTHER_LAUNCHES, /* no providerID is its own, and operation launch is there */
+        _TOY_OTHER_MAX,
+} ToyOther;
+
 /* The launch of one op id. */
 typedef struct ToyLaunch {
         ToyMachine *machine; /* borrowed; NULL: none came */
@@ -68,6 +76,8 @@ typedef struct ToyCloud {
         /* Set before the start: launch and find are there. Machines in the place of node n0's are of nodes
          * n0-1, n0-2, ... (rig_join()). */
         bool launches;
+        ToyOther other;           /* with launches, set before the start */
+        unsigned n_other;         /* requests of operations launch and find to the other provider */
         bool no_find;             /* with launches, set before the start: find is not there */
         Hashmap *launched;        /* by op id */
         ToyLaunchAnswer launch_answers[8]; /* answers to the next launches; after them TOY_NAMED */

@@ -284,6 +284,21 @@ TEST_CASE(test_create_refused) {
         fake_api_set_fault(r.rig->api, NULL, NULL);
 }
 
+/* ... and nobody led for longer than that: the next leader asks for the machine all the same. */
+TEST_CASE(test_create_works_late) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        fake_api_set_fault(r.rig->api, on_create, NULL);
+        interrupt_and_run(&r, 30 * S);
+        rig_kill(r.rig, 0);
+        rig_run(r.rig, 15 * M);
+        fake_api_set_fault(r.rig->api, NULL, NULL);
+        rig_start(r.rig, 0);
+        rig_run(r.rig, 3 * M);
+        assert_replaced(&r);
+}
+
 /* The claim of the next attempt is never made: the machine is ended all the same. */
 TEST_CASE(test_next_never_made) {
         bool acknowledge = false;
@@ -382,6 +397,22 @@ TEST_CASE(test_made_by_person) {
         assert_replaced(&r);
 }
 
+/* ... or with another NodePool: nothing is launched for that one. */
+TEST_CASE(test_made_for_another_pool) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        fake_add_nodepool(r.rig->cluster, "other", NULL, NULL);
+        fake_merge(r.rig->cluster, FAKE_NODEPOOLS, NULL, "other", "{'spec':{" REPLACE "}}");
+        fake_put(r.rig->cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'other','replaces':['%s'],'attempt':1}}",
+                          r.names[1], r.replaced));
+        interrupt_and_run(&r, 5 * M);
+        assert_null(rig_node(r.rig, "n0"));
+        assert_true(rig_has_event(r.rig, r.names[1], "NotAsked"));
+        assert_int_equal(r.rig->toy.n_launches, 0);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_vanished), cmocka_unit_test(test_attempts),
@@ -389,7 +420,8 @@ int main(void) {
                 cmocka_unit_test(test_pool_deleted), cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_made_late), cmocka_unit_test(test_next_never_made),
                 cmocka_unit_test(test_forged), cmocka_unit_test(test_forged_of_adopted),
-                cmocka_unit_test(test_made_by_person), cmocka_unit_test(test_create_refused),
+                cmocka_unit_test(test_made_by_person), cmocka_unit_test(test_made_for_another_pool),
+                cmocka_unit_test(test_create_refused), cmocka_unit_test(test_create_works_late),
                 cmocka_unit_test(test_limits_for_ever), cmocka_unit_test(test_timeout_of_unwanted),
         };
 

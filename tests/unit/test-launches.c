@@ -211,6 +211,8 @@ TEST_CASE(test_answers) {
                 interrupt_and_run(&r, S + 500 * MSEC);
                 assert_int_equal(streq_ptr(rig_condition(claim(&r, 1), "LaunchFailing"), "True"),
                                  rows[i].is_failing);
+                if (rows[i].is_failing)
+                        assert_string_equal(rig_condition_reason(claim(&r, 1), "LaunchFailing"), rows[i].event);
                 rig_run(r.rig, rows[i].run_usec);
                 assert_string_equal(phase(&r, 1), "Launched");
                 rig_run(r.rig, 20 * S); /* the old node goes */
@@ -536,21 +538,48 @@ TEST_CASE(test_leaders) {
 
 /* The pool has another provider when the next leader starts: the machine is looked for where it was asked for. */
 TEST_CASE(test_other_provider) {
+        for (ToyOther other = TOY_ALONE; other < _TOY_OTHER_MAX; other++) {
+                _cleanup_room_ Room r;
+
+                print_message("  other provider: %u\n", other);
+                room_make(&r);
+                r.rig->toy.other = other;
+                room_begin(&r, "{" REPLACE ",'provider':{'name':'ec2'}}");
+                r.rig->toy.seen_after_usec = 3 * M;
+                set_answers(&r, (ToyLaunchAnswer[]){ TOY_ACCEPTED }, 1);
+                interrupt_and_run(&r, 30 * S);
+                assert_null(rig_node(r.rig, "n0"));
+                rig_kill(r.rig, 0);
+                set_pool(&r, "{'provider':{'name':'exec'}}");
+                rig_start(r.rig, 0);
+                rig_run(r.rig, 4 * M);
+                assert_replaced(&r);
+                assert_string_equal(phase(&r, 1), "Launched");
+                assert_int_equal(r.rig->toy.n_launches, 1);
+                assert_int_equal(r.rig->toy.n_other, 0);
+        }
+}
+
+/* No provider can be asked for a machine that may be there: its claim waits for one. */
+TEST_CASE(test_no_provider) {
         _cleanup_room_ Room r;
 
         room_init(&r);
-        set_pool(&r, "{'provider':{'name':'ec2'}}");
-        r.rig->toy.seen_after_usec = 3 * M;
-        set_answers(&r, (ToyLaunchAnswer[]){ TOY_ACCEPTED }, 1);
-        interrupt_and_run(&r, 30 * S);
-        assert_null(rig_node(r.rig, "n0"));
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_UNKNOWN }, 1);
+        interrupt_and_run(&r, 1500 * MSEC);
         rig_kill(r.rig, 0);
-        set_pool(&r, "{'provider':{'name':'exec'}}");
+        delete_claim(&r, 1);
+        r.rig->toy.launches = false;
         rig_start(r.rig, 0);
-        rig_run(r.rig, 4 * M);
-        assert_replaced(&r);
-        assert_string_equal(phase(&r, 1), "Launched");
-        assert_int_equal(r.rig->toy.n_launches, 1);
+        rig_run(r.rig, 15 * M);
+        assert_non_null(claim(&r, 1));
+        assert_true(rig_event_says(r.rig, r.names[1], "FindFailed", request(&r, "token")));
+        rig_kill(r.rig, 0);
+        r.rig->toy.launches = true;
+        rig_start(r.rig, 0);
+        rig_run(r.rig, M);
+        assert_null(claim(&r, 1));
+        assert_true(rig_has_event(r.rig, r.names[1], "NothingLaunched"));
 }
 
 /* The provider has no find: the claim is let go of, and a person is told to look for the machine. */
@@ -569,6 +598,77 @@ TEST_CASE(test_unknown_and_no_find) {
         assert_null(claim(&r, 1));
         assert_true(rig_has_event(r.rig, r.names[1], "MachineUnknown"));
         assert_false(rig_has_event(r.rig, r.names[1], "NothingLaunched"));
+}
+
+/* The leader that gives up has asked for nothing, and knows what the cloud said to the one before. */
+TEST_CASE(test_words_stay) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_NO_CAPACITY }, 1);
+        interrupt_and_run(&r, 1500 * MSEC);
+        rig_kill(r.rig, 0);
+        rig_run(r.rig, 20 * M);
+        rig_start(r.rig, 0);
+        rig_run(r.rig, M);
+        assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp", "asks for it no more: no such machine is left"));
+        assert_int_equal(r.rig->toy.n_launches, 1);
+}
+
+/* A request whose machine never shows does not hold other Nodes of the pool for ever. */
+TEST_CASE(test_unknown_and_new_node) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_UNKNOWN }, 1);
+        r.rig->toy.find_outcome = CLOUD_RETRY;
+        interrupt_and_run(&r, 10 * M);
+        rig_add_node(r.rig, "new");
+        rig_run(r.rig, M);
+        assert_false(rig_is_adopted(r.rig, "new"));
+        rig_run(r.rig, 5 * M);
+        assert_true(rig_is_adopted(r.rig, "new"));
+        assert_non_null(claim(&r, 1));
+}
+
+/* The NodePool cannot be read for a while: its launch goes on. */
+TEST_CASE(test_invalid_pool) {
+        _cleanup_room_ Room r;
+
+        room_init(&r);
+        set_answers(&r, (ToyLaunchAnswer[]){ TOY_NO_CAPACITY, TOY_NO_CAPACITY }, 2);
+        interrupt_and_run(&r, 1500 * MSEC);
+        set_pool(&r, "{'disruption':{'onInterruption':7}}");
+        rig_run(r.rig, M);
+        assert_false(rig_has_event(r.rig, r.names[1], "LaunchGivenUp"));
+        set_pool(&r, "{" REPLACE "}");
+        rig_run(r.rig, M);
+        assert_replaced(&r);
+}
+
+/* The cloud names the machine of another claim that vesper has asked for a moment before. */
+TEST_CASE(test_misnamed_new) {
+        _cleanup_free_ char *name = NULL, *misnamed = NULL;
+        const cJSON *c;
+        _cleanup_room_ Room r;
+
+        room_make(&r);
+        room_begin(&r, "{" REPLACE "}");
+        rig_add_node(r.rig, "n1");
+        rig_run(r.rig, 5 * S);
+        name = MUST(successor_claim_name(fj_string(rig_claim(r.rig, "n1"), "metadata", "name", NULL), 1));
+        interrupt_and_run(&r, 2 * S);
+        assert_string_equal(phase(&r, 1), "Launched");
+        misnamed = MUST(strdup(rig_machine(r.rig, "n0-1")->provider_id));
+        r.rig->toy.misnamed = misnamed;
+        interrupt(&r, "n1", "spot", "terminate");
+        rig_run(r.rig, 20 * S);
+        c = fake_get(r.rig->cluster, FAKE_NODECLAIMS, NULL, name);
+        assert_true(c && !fj_string(c, "spec", "providerID", NULL));
+        assert_true(rig_event_says(r.rig, name, "LaunchRefused", misnamed));
+        r.rig->toy.misnamed = NULL;
+        rig_run(r.rig, 2 * M);
+        assert_ptr_equal(rig_claim(r.rig, "n1-1"), fake_get(r.rig->cluster, FAKE_NODECLAIMS, NULL, name));
 }
 
 /* Nobody leads for longer than launchTimeout, and the new node takes pods meanwhile. */
@@ -622,8 +722,10 @@ int main(void) {
                 cmocka_unit_test(test_answers), cmocka_unit_test(test_find_fails),
                 cmocka_unit_test(test_deleted_and_find_fails),
                 cmocka_unit_test(test_misnamed), cmocka_unit_test(test_changed_in_line),
-                cmocka_unit_test(test_other_provider), cmocka_unit_test(test_no_leader),
-                cmocka_unit_test(test_unknown_and_no_find),
+                cmocka_unit_test(test_misnamed_new), cmocka_unit_test(test_other_provider),
+                cmocka_unit_test(test_no_provider), cmocka_unit_test(test_unknown_and_no_find),
+                cmocka_unit_test(test_words_stay), cmocka_unit_test(test_unknown_and_new_node),
+                cmocka_unit_test(test_invalid_pool), cmocka_unit_test(test_no_leader),
                 cmocka_unit_test(test_slow_cloud), cmocka_unit_test(test_given_up),
                 cmocka_unit_test(test_joins_early), cmocka_unit_test(test_adopted_first),
                 cmocka_unit_test(test_record_conflict),
