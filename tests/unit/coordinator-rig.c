@@ -132,13 +132,15 @@ static CloudResult toy_answer_find(CoordinatorRig *r, const char *op_id) {
                                                              : NULL };
 }
 
+static const CloudProviderOps toy_other_ops[_TOY_OTHER_MAX];
+
 static CloudResult toy_answer(const CloudRequest *r) {
         CoordinatorRig *rig = toy_of(cloud_request_engine(r))->rig;
         ToyCloud *cloud = &rig->toy;
         ToyMachine *m = hashmap_get(cloud->machines, r->machine->provider_id);
 
         if (r->call.operation == CLOUD_FIND || r->call.operation == CLOUD_LAUNCH)
-                cloud->n_other += cloud->other == TOY_OTHER_LAUNCHES && streq(cloud_request_engine(r)->provider.ops->name, "exec");
+                cloud->n_other += cloud_request_engine(r)->provider.ops == toy_other_ops + TOY_OTHER_LAUNCHES;
         if (r->call.operation == CLOUD_FIND)
                 return toy_answer_find(rig, r->reservation.op_id);
         if (r->call.operation == CLOUD_LAUNCH)

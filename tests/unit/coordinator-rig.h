@@ -83,7 +83,7 @@ typedef struct ToyCloud {
         ToyLaunchAnswer launch_answers[8]; /* answers to the next launches; after them TOY_NAMED */
         size_t n_launch_answers;
         usec_t seen_after_usec;   /* how long find does not see a machine that was launched */
-        const char *misnamed;     /* providerID that launch and find name instead of the right one; NULL: none */
+        const char *misnamed;     /* providerID that launch and find name; NULL: the right one */
         CloudOutcome find_outcome; /* CLOUD_INVALID: unsupported */
         unsigned n_launches, n_launched, n_finds; /* requests, machines, requests */
         char *launch_text;        /* of the last launch: "GROUP|LIKE|ZONE|CAPACITY-TYPE" */

@@ -66,7 +66,7 @@ TEST_CASE(test_timeout_of_unwanted) {
         set_pool(&r, "{'disruption':{'onInterruption':'None'}}");
         rig_run(r.rig, 6 * M);
         assert_true(rig_event_says(r.rig, r.names[1], "LaunchTimeout",
-                                   "vesper ends it, and asks for no other: its NodePool does not replace machines"));
+                                   "asks for no other: its NodePool does not replace machines"));
         assert_int_equal(n_claims(&r), 0);
         assert_true(has_ended(&r, "n0-1"));
         assert_int_equal(r.rig->toy.n_launches, 1);
@@ -209,7 +209,8 @@ TEST_CASE(test_limits_for_ever) {
         assert_int_equal(n_claims(&r), 1);
         assert_false(is_deleting(claim(&r, 1)));
         rig_run(r.rig, 2 * M);
-        assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp", "spec.limits of its NodePool have no room"));
+        assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp",
+                                   "spec.limits of its NodePool have no room"));
         assert_int_equal(n_claims(&r), 0);
         assert_int_equal(r.rig->toy.n_launches, 0);
 }
@@ -259,8 +260,8 @@ TEST_CASE(test_made_late) {
         }
 }
 
-/* The API server refuses the new claim for ever. Another leader, which sees no Node, keeps the claim of the interrupted
- * machine for 10 minutes. */
+/* The API server refuses the new claim for ever. Another leader, which sees no Node, keeps the claim of the
+ * interrupted machine for 10 minutes. */
 static void on_create(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
         if (q->resource && q->resource->id == FAKE_NODECLAIMS && q->verb == FAKE_CREATE)
                 ret_fault->status = 403;
@@ -284,7 +285,7 @@ TEST_CASE(test_create_refused) {
         fake_api_set_fault(r.rig->api, NULL, NULL);
 }
 
-/* ... and nobody led for longer than that: the next leader asks for the machine all the same. */
+/* Nobody leads for longer than 10 minutes while the new claim cannot be created. The next leader creates it. */
 TEST_CASE(test_create_works_late) {
         _cleanup_room_ Room r;
 
@@ -353,7 +354,7 @@ TEST_CASE(test_forged) {
 
 /* A person makes a claim as vesper would, for the machine of a Node that has a claim. */
 TEST_CASE(test_forged_of_adopted) {
-        static const char *const names[] = { "a-forged", "zz-forged" }; /* whatever the order of names decides */
+        static const char *const names[] = { "a-forged", "zz-forged" }; /* before and after the claim's */
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 const cJSON *right;
@@ -386,7 +387,8 @@ TEST_CASE(test_made_by_person) {
 
         room_init(&r);
         fake_put(r.rig->cluster, FAKE_NODECLAIMS,
-                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'" POOL "','replaces':['%s'],'attempt':1}}",
+                 fj_parse("{'metadata':{'name':'%s'},"
+                          "'spec':{'nodePool':'" POOL "','replaces':['%s'],'attempt':1}}",
                           r.names[1], r.replaced));
         interrupt(&r, "n0", "spot", "terminate");
         for (unsigned i = 0; i < 10000 && streq(request(&r, "token"), ""); i++)
@@ -397,7 +399,7 @@ TEST_CASE(test_made_by_person) {
         assert_replaced(&r);
 }
 
-/* ... or with another NodePool: nothing is launched for that one. */
+/* A person has made the successor's claim with another NodePool: nothing is launched for it. */
 TEST_CASE(test_made_for_another_pool) {
         _cleanup_room_ Room r;
 
@@ -405,7 +407,8 @@ TEST_CASE(test_made_for_another_pool) {
         fake_add_nodepool(r.rig->cluster, "other", NULL, NULL);
         fake_merge(r.rig->cluster, FAKE_NODEPOOLS, NULL, "other", "{'spec':{" REPLACE "}}");
         fake_put(r.rig->cluster, FAKE_NODECLAIMS,
-                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'other','replaces':['%s'],'attempt':1}}",
+                 fj_parse("{'metadata':{'name':'%s'},"
+                          "'spec':{'nodePool':'other','replaces':['%s'],'attempt':1}}",
                           r.names[1], r.replaced));
         interrupt_and_run(&r, 5 * M);
         assert_null(rig_node(r.rig, "n0"));

@@ -212,7 +212,8 @@ TEST_CASE(test_answers) {
                 assert_int_equal(streq_ptr(rig_condition(claim(&r, 1), "LaunchFailing"), "True"),
                                  rows[i].is_failing);
                 if (rows[i].is_failing)
-                        assert_string_equal(rig_condition_reason(claim(&r, 1), "LaunchFailing"), rows[i].event);
+                        assert_string_equal(rig_condition_reason(claim(&r, 1), "LaunchFailing"),
+                                            rows[i].event);
                 rig_run(r.rig, rows[i].run_usec);
                 assert_string_equal(phase(&r, 1), "Launched");
                 rig_run(r.rig, 20 * S); /* the old node goes */
@@ -236,7 +237,8 @@ TEST_CASE(test_find_fails) {
         interrupt_and_run(&r, 5 * M);
         assert_int_equal(r.rig->toy.n_launches, 1);
         assert_in_range(r.rig->toy.n_finds, 4, 20);
-        assert_true(rig_event_says(r.rig, r.names[1], "FindFailed", ": the cloud is in a bad mood. vesper asks again"));
+        assert_true(rig_event_says(r.rig, r.names[1], "FindFailed",
+                                   ": the cloud is in a bad mood. vesper asks again"));
         r.rig->toy.find_outcome = CLOUD_OK;
         rig_run(r.rig, 90 * S);
         assert_replaced(&r);
@@ -536,7 +538,7 @@ TEST_CASE(test_leaders) {
         }
 }
 
-/* The pool has another provider when the next leader starts: the machine is looked for where it was asked for. */
+/* The pool has another provider when the next leader starts. That leader asks the provider of the request. */
 TEST_CASE(test_other_provider) {
         for (ToyOther other = TOY_ALONE; other < _TOY_OTHER_MAX; other++) {
                 _cleanup_room_ Room r;
@@ -582,7 +584,7 @@ TEST_CASE(test_no_provider) {
         assert_true(rig_has_event(r.rig, r.names[1], "NothingLaunched"));
 }
 
-/* The provider has no find: the claim is let go of, and a person is told to look for the machine. */
+/* The provider has no operation find: the claim ends, and an Event asks a person to look for the machine. */
 TEST_CASE(test_unknown_and_no_find) {
         _cleanup_room_ Room r;
 
@@ -600,7 +602,7 @@ TEST_CASE(test_unknown_and_no_find) {
         assert_false(rig_has_event(r.rig, r.names[1], "NothingLaunched"));
 }
 
-/* The leader that gives up has asked for nothing, and knows what the cloud said to the one before. */
+/* The leader that gives up sent no request: its Event has the answer to the leader before. */
 TEST_CASE(test_words_stay) {
         _cleanup_room_ Room r;
 
@@ -611,7 +613,8 @@ TEST_CASE(test_words_stay) {
         rig_run(r.rig, 20 * M);
         rig_start(r.rig, 0);
         rig_run(r.rig, M);
-        assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp", "asks for it no more: no such machine is left"));
+        assert_true(rig_event_says(r.rig, r.names[1], "LaunchGivenUp",
+                                   "asks for it no more: no such machine is left"));
         assert_int_equal(r.rig->toy.n_launches, 1);
 }
 
