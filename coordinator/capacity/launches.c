@@ -745,9 +745,8 @@ static void see_timeout(Launches *l, const KubeNodeClaim *claim, const char *key
         const KubeNodePool *pool = cluster_view_pool(l->context->view, strempty(claim->node_pool));
         usec_t timeout = pool ? pool->disruption.launch_timeout_usec : LAUNCH_TIMEOUT_USEC;
         usec_t due = usec_add(claim->request.time_usec, timeout);
-        _cleanup_free_ char *message = NULL;
-
         const KubeNode *n = cluster_view_node_of_provider_id(l->context->view, claim->provider_id, NULL);
+        _cleanup_free_ char *message = NULL;
 
         if (claim->request.time_usec == 0 || (n && adoption_is_initialized(l->context->view, claim, n)))
                 return;
