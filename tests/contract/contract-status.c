@@ -280,6 +280,9 @@ TEST_CASE(schema_of_claims) {
                 { "seconds as a number", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 5}",
                   422 },
                 { "expiry never", "{'nodePool': 'a', 'providerID': 'b', 'expireAfter': 'never'}", 422 },
+                { "a machine that is asked for", "{'nodePool': 'a', 'replaces': ['b'], 'attempt': 2}", 201 },
+                { "in the place of none", "{'nodePool': 'a', 'replaces': []}", 422 },
+                { "no attempt at all", "{'nodePool': 'a', 'replaces': ['b'], 'attempt': 0}", 422 },
         };
 
         check_schema(*state, CLAIM(NULL), rows, ELEMENTSOF(rows));
@@ -396,6 +399,9 @@ TEST_CASE(claims_are_immutable) {
                 { "the same in other words", "{'spec': {'terminationGracePeriod': '1800s'}}", 422 },
                 { "no grace any more", "{'spec': {'terminationGracePeriod': null}}", 422 },
                 { "another machine", "{'spec': {'providerID': 'other'}}", 422 },
+                { "no machine any more", "{'spec': {'providerID': null}}", 422 },
+                { "in the place of another", "{'spec': {'replaces': ['other']}}", 422 },
+                { "another attempt", "{'spec': {'attempt': 2}}", 422 },
                 { "another node", "{'spec': {'nodeName': 'other'}}", 422 },
                 { "another firmware", "{'spec': {'systemUUID': 'other'}}", 422 },
                 { "another installation", "{'spec': {'machineID': 'other'}}", 422 },
@@ -421,6 +427,33 @@ TEST_CASE(claims_are_immutable) {
         late = rig_merge(r, RIG_ADMIN, CLAIM("status-without"),
                          "{'spec': {'terminationGracePeriod': '1s'}}");
         assert_answer(late, 422, "Invalid");
+}
+
+/* The cloud names the machine of a claim once. */
+TEST_CASE(machine_is_named_once) {
+        static const struct {
+                const char *what, *body;
+                unsigned status;
+        } rows[] = {
+                { "in the place of another", "{'spec': {'replaces': ['other']}}", 422 },
+                { "of none any more", "{'spec': {'replaces': null}}", 422 },
+                { "another attempt", "{'spec': {'attempt': 3}}", 422 },
+                { "it is named", "{'spec': {'providerID': 'b'}}", 200 },
+                { "it is another", "{'spec': {'providerID': 'c'}}", 422 },
+                { "it is none any more", "{'spec': {'providerID': null}}", 422 },
+        };
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = rig_create(
+                r, RIG_ADMIN, CLAIM(NULL),
+                "{" OF("NodeClaim") ", 'metadata': {'name': 'status-named'}, 'spec': {'nodePool': 'a', 'replaces': ['a'], 'attempt': 2}}");
+
+        assert_answer(made, 201, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, CLAIM("status-named"), "%s", rows[i].body);
+
+                print_message("  %s\n", rows[i].what);
+                assert_answer(a, rows[i].status, "Invalid");
+        }
 }
 
 TEST_CASE(schema_of_the_status) {
@@ -482,6 +515,7 @@ static const struct CMUnitTest cases[] = {
         cmocka_unit_test(schema_of_pools),
         cmocka_unit_test(schema_of_budgets),
         cmocka_unit_test(claims_are_immutable),
+        cmocka_unit_test(machine_is_named_once),
         cmocka_unit_test(schema_of_the_status),
         cmocka_unit_test(pruned_and_defaulted),
 };

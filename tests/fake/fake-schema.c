@@ -133,6 +133,18 @@ static bool pool_neither_comes_nor_goes(const cJSON *self, const cJSON *old) {
         return has(self, "nodePool") == has(old, "nodePool");
 }
 
+static bool machine_is_named_or_asked_for(const cJSON *self, const cJSON *old) {
+        return has(self, "providerID") || has(self, "replaces");
+}
+
+static bool machine_keeps_its_name(const cJSON *self, const cJSON *old) {
+        return has(self, "providerID") || !has(old, "providerID");
+}
+
+static bool replaces_neither_comes_nor_goes(const cJSON *self, const cJSON *old) {
+        return has(self, "replaces") == has(old, "replaces") && has(self, "attempt") == has(old, "attempt");
+}
+
 static bool whole_duration(const cJSON *self, const cJSON *old) {
         return cJSON_IsString(self) && matches(self->valuestring, "^([0-9]+(s|m|h))+$");
 }
@@ -148,6 +160,10 @@ static const struct {
           true, same_grace },
         { "self == oldSelf", true, unchanged },
         { "has(self.nodePool) == has(oldSelf.nodePool)", true, pool_neither_comes_nor_goes },
+        { "has(self.providerID) || has(self.replaces)", false, machine_is_named_or_asked_for },
+        { "has(self.providerID) || !has(oldSelf.providerID)", true, machine_keeps_its_name },
+        { "has(self.replaces) == has(oldSelf.replaces) && has(self.attempt) == has(oldSelf.attempt)", true,
+          replaces_neither_comes_nor_goes },
         { "self.matches('^([0-9]+(s|m|h))+$')", false, whole_duration },
         { "has(self.minAvailable) != has(self.maxUnavailable)", false, one_of_min_and_max },
         { "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')", false,
@@ -268,6 +284,8 @@ static void check_array(const cJSON *schema, const cJSON *new, const char *path,
 
         if (cJSON_GetArraySize(new) > fj_int(schema, INT64_MAX, "maxItems", NULL))
                 fake_errors_add(e, FAKE_ERROR_TOO_LONG, NULL, "must have fewer items", "%s", path);
+        if (cJSON_GetArraySize(new) < fj_int(schema, 0, "minItems", NULL))
+                fake_errors_add(e, FAKE_ERROR_INVALID, "[]", "should have at least 1 items", "%s", path);
         cJSON_ArrayForEach (v, new) {
                 _cleanup_free_ char *sub = MUST(strf("%s[%d]", path, i++));
 
