@@ -48,7 +48,7 @@ there = [n for n in bed["machines"] if n not in gone]
 if sys.argv[1:] == ["ps"]:
     print("CONTAINER ID   NAMES", *(f"id-{{n}}   {{n}}" for n in there), sep="\\n")
 elif sys.argv[1:4] == ["ps", "--all", "--no-trunc"]:
-    print(*(f"{{n}}\\tid-{{n}}\\tkind\\tworker" for n in there), sep="\\n")
+    print(*(f"{{n}}\\tid-{{n}}\\tkind\\tworker\\t" for n in there), sep="\\n")
 elif sys.argv[1:4] == ["rm", "--force", "--volumes"]:
     name = sys.argv[4].removeprefix("id-")
     assert name in there, sys.argv
