@@ -16,7 +16,7 @@
 
 #define LABEL_ZONE "topology.kubernetes.io/zone"
 #define RECORD_TIMEOUT_USEC (5 * USEC_PER_SEC)
-/* What was recorded lets the request leave for so long. */
+/* A recorded request may leave for so long. */
 #define RECORDED_USEC (5 * USEC_PER_SEC)
 /* A claim that waits for another one to go, or for room in spec.limits, is reconciled so often. */
 #define LOOK_AGAIN_USEC (5 * USEC_PER_SEC)
@@ -246,7 +246,7 @@ static void on_found(const CloudResult *result, void *userdata) {
         else /* the cloud has said already that it launched nothing */
                 x->looked_usec = x->find_usec;
         x->call = cloud_call_free(x->call);
-        /* What was refused waits as that said; what may be there is looked for with growing pauses. */
+        /* A refused request keeps the pause that its answer asked for; a machine that may be there is looked for with growing ones. */
         if (x->maybe || result->outcome != CLOUD_OK)
                 again(x, MAX(backoff_next(&x->backoff, x->owner->context->env->random),
                              result->retry_after_usec));
@@ -362,6 +362,17 @@ static void launch_request(Launch *x, const KubeNodeClaim *claim, const KubeNode
 
 /* -- what is written ------------------------------------------------------------------------------------ */
 
+/* Closes the two objects that are open in json (NULL: there is no memory), and sends that. Returns true if it is sent. */
+static bool write_patch(Launches *l, const ObjectWrite *w, JsonWriter *json) {
+        _cleanup_free_ char *body = json ? status_patch_close(json) : NULL;
+
+        if (!body) {
+                (void) work_queue_retry(l->queue, w->reconcile_key);
+                return false;
+        }
+        return object_writes_patch(l->context->writes, w, KUBE_PATCH_MERGE, body) > 0;
+}
+
 /* Returns true if the machine that the cloud has named was there before it was asked for: another claim has it, or its Node is
  * older than the request. */
 static bool is_an_old_machine(const Launch *x, const KubeNodeClaim *claim) {
@@ -386,8 +397,7 @@ static void launch_take(Launch *x, const KubeNodeClaim *claim) {
                           .reconcile_key = x->key,
                           .urgent = true,
                           .rank = KUBE_RANK_FOLLOWS };
-        _cleanup_(json_writer_freep) JsonWriter *json = NULL;
-        _cleanup_free_ char *body = NULL;
+        JsonWriter *json = NULL;
 
         if (json_writer_new(&json) >= 0) {
                 json_open_object(json, NULL);
@@ -396,14 +406,8 @@ static void launch_take(Launch *x, const KubeNodeClaim *claim) {
                 json_close_object(json);
                 json_open_object(json, "spec");
                 json_add_string(json, "providerID", x->id);
-                json_close_object(json);
-                json_close_object(json);
-                body = json_writer_steal(json, NULL);
         }
-        if (!body)
-                (void) work_queue_retry(x->owner->queue, x->key);
-        else
-                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+        (void) write_patch(x->owner, &w, json);
 }
 
 /* The command mixes machines up: what it says of this one counts as a refusal. */
@@ -508,7 +512,6 @@ static bool answer_stands(Launch *x, const KubeNodeClaim *claim) {
                           .state = claim->object.meta.resource_version,
                           .reconcile_key = x->key };
         Condition conditions[] = { launching_condition(x), failing_condition(x) };
-        _cleanup_free_ char *body = NULL;
         JsonWriter *json;
 
         if (!x->is_answered || !claim->request.token ||
@@ -523,18 +526,14 @@ static bool answer_stands(Launch *x, const KubeNodeClaim *claim) {
                 json_add_string(json, "message", isempty(x->words) ? NULL : x->words);
                 json_close_object(json);
                 status_patch_add_conditions(json, &claim->object, conditions, ELEMENTSOF(conditions), 0, NULL);
-                body = status_patch_close(json);
         }
-        if (!body)
-                (void) work_queue_retry(x->owner->queue, x->key);
-        else
-                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+        (void) write_patch(x->owner, &w, json);
         return false;
 }
 
 /* -- a claim without a machine -------------------------------------------------------------------------- */
 
-/* What an earlier leader has written. */
+/* Takes over the state that an earlier leader has written into the claim. */
 static void launch_resume(Launch *x, const KubeNodeClaim *claim) {
         x->maybe = claim_request_is_open(&claim->request);
         x->answer = CLOUD_ANSWER_UNKNOWN;
@@ -666,7 +665,6 @@ static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
                           .urgent = true,
                           .rank = KUBE_RANK_FOLLOWS };
         const KubeNodeClaim *before = successor_named_by(x->owner->context->view, claim);
-        _cleanup_free_ char *body = NULL;
         JsonWriter *json;
 
         if (claim->object.meta.deletion_usec > 0)
@@ -683,12 +681,8 @@ static bool is_acknowledged(Launch *x, const KubeNodeClaim *claim) {
         if (json) {
                 json_add_string(json, "phase", CLAIM_PHASE_LAUNCHING);
                 add_likeness(x->owner, claim, before, json);
-                body = status_patch_close(json);
         }
-        if (!body)
-                (void) work_queue_retry(x->owner->queue, x->key);
-        else
-                (void) object_writes_patch(x->owner->context->writes, &w, KUBE_PATCH_MERGE, body);
+        (void) write_patch(x->owner, &w, json);
         return false;
 }
 
@@ -703,7 +697,7 @@ static void reconcile_nameless(Launches *l, const KubeNodeClaim *claim, const ch
                 (void) work_queue_retry(l->queue, key);
                 return;
         }
-        /* What has been sent is waited for, whatever the claim says now: its answer may name a machine. */
+        /* A request under way is waited for, whatever the claim says now: its answer may name a machine. */
         if (!x->call && !x->record && is_acknowledged(x, claim) && answer_stands(x, claim))
                 launch_step(x, claim);
 }
@@ -722,7 +716,6 @@ static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *
                 { .type = CLAIM_LAUNCH_FAILING, .status = CONDITION_FALSE, .reason = "Launched" },
         };
         JsonWriter *json = status_patch_open(&claim->object);
-        _cleanup_free_ char *body = NULL;
 
         if (json) {
                 for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
@@ -730,11 +723,8 @@ static void write_launched(Launches *l, const KubeNodeClaim *claim, const char *
                 if (!claim->node_name)
                         json_add_string(json, "phase", CLAIM_PHASE_LAUNCHED);
                 status_patch_add_conditions(json, &claim->object, conditions, ELEMENTSOF(conditions), 0, NULL);
-                body = status_patch_close(json);
         }
-        if (!body)
-                (void) work_queue_retry(l->queue, key);
-        else if (object_writes_patch(l->context->writes, &w, KUBE_PATCH_MERGE, body) > 0)
+        if (write_patch(l, &w, json))
                 log_event(l->context->env->log, LOG_LEVEL_INFO, MESSAGE_MACHINE_LAUNCHED,
                           LOG_FIELDS({ "NODECLAIM", claim->object.meta.name }, { "PROVIDER_ID", claim->provider_id }),
                           "NodeClaim %s: its machine %s is launched", claim->object.meta.name, claim->provider_id);

@@ -89,7 +89,7 @@ static void request_count(CloudRequest *r, CloudOutcome outcome) {
         r->call.provider->answers[of_place ? CLOUD_TURN : r->call.operation][outcome]++;
 }
 
-/* Its owner has proved that it may leave, and not too long ago. */
+/* Returns true if the owner has proved that the request may leave, and that proof has not lapsed. */
 static bool request_is_proved(const CloudRequest *r) {
         return r->until_usec > 0 && loop_now(cloud_request_engine(r)->env->loop) <= r->until_usec;
 }
@@ -271,7 +271,7 @@ static bool request_may_send(void *userdata) {
         return !r->unproved && (!g->may_send || g->may_send(g->userdata));
 }
 
-/* It has its place. */
+/* Sends a request that has its place. */
 static void request_send(CloudRequest *r) {
         CloudEngine *e = cloud_request_engine(r);
         CloudBatch *b;
@@ -335,7 +335,8 @@ static void take_places_away(CloudEngine *e) {
         }
 }
 
-/* One that waits for another place, and whose proof has lapsed meanwhile. NULL: none, and the pump comes again when there may be. */
+/* Returns the first change that waits for another place and whose proof has lapsed. NULL: there is none, and the pump runs again
+ * when there may be one. */
 static CloudRequest *first_lapsed(CloudEngine *e) {
         LIST_FOREACH (r, &e->changes, CloudRequest, node) {
                 if (!r->was_yours)

@@ -108,7 +108,7 @@ struct CloudBatch {
 };
 
 bool cloud_operation_changes(CloudOperation o);
-/* It is about one machine that is there. */
+/* Returns true if a request of this operation names a machine. */
 bool cloud_operation_has_machine(CloudOperation o);
 CloudEngine *cloud_request_engine(const CloudRequest *r);
 

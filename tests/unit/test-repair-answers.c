@@ -82,6 +82,8 @@ TEST_CASE(test_deletion_answers) {
                 fake_api_set_fault(r->api, on_delete, &answers);
                 run(r, M);
                 silence(r, 0, 1);
+                run(r, 14 * M); /* the repair is due after 15 minutes */
+                assert_int_equal(answers.n_seen, 0);
                 while (answers.n_seen == 0)
                         run(r, 10 * USEC_PER_MSEC);
                 run(r, 100 * USEC_PER_MSEC); /* the answer has come, and no write follows yet */
